@@ -153,7 +153,7 @@ def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf
     settings = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
     features = features_of(tasks, bf16)
     batches = [mlp.Split(task, settings) for task in tasks]
-    stack = mlp.Stack.glorot([10, 6, 5, 1], [b.rng for b in batches], *features.affine(tasks))
+    stack = mlp.Stack.glorot([6, 5], [b.rng for b in batches], *features.affine(tasks))
     expected = []
     adam = mlp.adam_of(stack, settings["learning_rate"])
     steps = mlp.epoch(batches, [0, 1, 2], features.device)[:3]

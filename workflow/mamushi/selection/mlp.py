@@ -16,7 +16,6 @@ Gradients are written out: autograd rounds those of biases to bfloat16 and adds 
 """
 
 import math
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,24 +86,15 @@ class PoolFeatures:
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             self._half = torch.from_numpy(tasks[0].embeddings).to(device)
         self._mean, self._scale = self._moved(self.mean), self._moved(self.scale)
-        self._buffers = threading.local()
-
-    @property
-    def width(self) -> int:
-        """Dimensions d of an embedding."""
-        return int(self._half.shape[1])
 
     def train(self, rows: Tensor) -> Tensor:
-        """Return rows (F, B) as (F, B, d), in bfloat16 or float32; valid until the next call."""
-        x = self.exact(rows)
-        return self._buffer(torch.bfloat16, x.shape).copy_(x) if self.bf16 else x
+        """Return rows (F, B) as (F, B, d), in bfloat16 or float32."""
+        return self.exact(rows).to(torch.bfloat16 if self.bf16 else torch.float32)
 
     def exact(self, rows: Tensor) -> Tensor:
-        """Return rows (F, B) as (F, B, d), in float32; valid until the next call."""
-        shape = (*rows.shape, self.width)
-        half = self._buffer(self._half.dtype, shape)
-        torch.index_select(self._half, 0, rows.flatten(), out=half.view(-1, self.width))
-        return self._buffer(torch.float32, shape).copy_(half).sub_(self._mean).div_(self._scale)
+        """Return rows (F, B) as (F, B, d), in float32."""
+        half = self._half.index_select(0, rows.flatten())
+        return half.float().sub_(self._mean).div_(self._scale).view(*rows.shape, -1)
 
     def affine(self, tasks: Sequence[Task]) -> tuple[Tensor, Tensor]:
         """Return each task's a and c (F, d): its features are a * x + c of the common ones x."""
@@ -114,15 +104,6 @@ class PoolFeatures:
 
     def _moved(self, values: NDArray[np.float64]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.device)
-
-    def _buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
-        """Return memory that a thread uses again: fresh pages cost as much as filling them."""
-        size = math.prod(shape)
-        held: Tensor | None = getattr(self._buffers, str(dtype), None)
-        if held is None or len(held) < size:
-            held = torch.empty(size, dtype=dtype, device=self.device)
-            setattr(self._buffers, str(dtype), held)
-        return held[:size].view(shape)
 
 
 @dataclass
@@ -138,13 +119,10 @@ class Stack:
     slope: Tensor
     shift: Tensor
 
-    def __len__(self) -> int:
-        return len(self.slope)
-
     @classmethod
     def glorot(
         cls,
-        widths: Sequence[int],
+        hidden: Sequence[int],
         generators: Sequence[np.random.Generator],
         slope: Tensor,
         shift: Tensor,
@@ -152,7 +130,7 @@ class Stack:
         """Draw a network by each generator, uniform within sqrt(6 / (inputs + outputs))."""
         weights: list[Tensor] = []
         biases: list[Tensor] = []
-        for inputs, outputs in pairwise(widths):
+        for inputs, outputs in pairwise([slope.shape[1], *hidden, 1]):
             bound = math.sqrt(6.0 / (inputs + outputs))
             drawn = [
                 [rng.uniform(-bound, bound, shape) for shape in ((outputs, inputs), (outputs,))]
@@ -163,12 +141,13 @@ class Stack:
                 parameters.append(torch.from_numpy(stacked).to(slope.device))
         return cls(weights, biases, slope, shift)
 
-    def some(self, which: Tensor | None) -> Self:
-        """Copy the networks at these places; for None, return all of them and no copy."""
-        if which is None:
+    def some(self, which: list[int]) -> Self:
+        """Copy the networks at these places; return all of them without a copy."""
+        if len(which) == len(self.slope):
             return self
-        weights, biases = ([p[which] for p in of] for of in (self.weights, self.biases))
-        return type(self)(weights, biases, self.slope[which], self.shift[which])
+        at = torch.tensor(which, device=self.slope.device)
+        weights, biases = ([p[at] for p in of] for of in (self.weights, self.biases))
+        return type(self)(weights, biases, self.slope[at], self.shift[at])
 
     def forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Return the logits (F, B) of ``x`` (F, B, d), and the input of every layer.
@@ -202,33 +181,6 @@ class Stack:
         return weights, biases
 
 
-@dataclass
-class Stopping:
-    """scikit-learn's rule of stopping: an epoch is bad when its held-out loss is not below the best
-    so far by more than the tolerance, and more than ``patience`` bad ones in a row are the end."""
-
-    patience: int
-    tolerance: float
-    epochs: int = 0
-    best_epoch: int = 0
-    best_loss: float = math.inf
-    bad: int = 0
-    best: list[Tensor] = field(default_factory=list)
-
-    @property
-    def over(self) -> bool:
-        return self.bad > self.patience
-
-    def improves(self, loss: float) -> bool:
-        """Count an epoch with this loss; return whether it is the best so far."""
-        self.epochs += 1
-        self.bad = 0 if loss < self.best_loss - self.tolerance else self.bad + 1
-        better = loss < self.best_loss
-        if better:
-            self.best_loss, self.best_epoch = loss, self.epochs
-        return better
-
-
 class Split:
     """A task's training rows: a part held out for early stopping, and batches of the rest."""
 
@@ -252,27 +204,46 @@ class StackBatch:
     """Some rows each of ``which`` networks of a stack, on the device.
 
     ``rows`` (F, B) of the pool, their ``labels``, ``weights`` (0 fills up) and their ``totals``.
-    ``places`` is ``which`` as an index, None for all networks.
     """
 
     def __init__(
-        self, splits: Sequence[Split], parts: Mapping[int, _Places], device: torch.device
+        self, splits: Sequence[Split], batches: Mapping[int, _Places], device: torch.device
     ) -> None:
-        self.which = list(parts)
-        shape = (len(parts), max(map(len, parts.values())))
+        self.which = list(batches)
+        shape = (len(batches), max(map(len, batches.values())))
         filled: list[NDArray[Any]] = [
             np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)
         ]
-        for row, (i, part) in enumerate(parts.items()):
+        for row, (i, places) in enumerate(batches.items()):
             columns: list[NDArray[Any]] = [splits[i].rows, splits[i].forget, splits[i].weights]
-            for values, of in zip(filled, columns, strict=True):
-                values[row, : len(part)] = of[part]
+            for values, column in zip(filled, columns, strict=True):
+                values[row, : len(places)] = column[places]
         # From pageable memory the copy is staged, so the arrays may go when this returns.
         moved = [torch.from_numpy(values).to(device, non_blocking=True) for values in filled]
         self.rows, self.labels, self.weights = moved
-        self.totals = [float(splits[i].weights[p].sum(dtype=np.float64)) for i, p in parts.items()]
-        everyone = len(parts) == len(splits)
-        self.places = None if everyone else torch.tensor(self.which, device=device)
+        self.totals = [
+            float(splits[i].weights[places].sum(dtype=np.float64)) for i, places in batches.items()
+        ]
+
+
+@dataclass
+class Stopping:
+    """scikit-learn's rule of stopping: an epoch is bad when its held-out loss is not below the best
+    so far by more than the tolerance, and more than ``patience`` bad ones in a row are the end."""
+
+    epochs: int = 0
+    best_epoch: int = 0
+    best_loss: float = math.inf
+    bad: int = 0
+    best: list[Tensor] = field(default_factory=list)
+
+    def improves(self, loss: float, tolerance: float) -> bool:
+        """Count an epoch with this loss; return whether it is the best so far."""
+        self.epochs += 1
+        self.bad = 0 if loss < self.best_loss - tolerance else self.bad + 1
+        if better := loss < self.best_loss:
+            self.best_loss, self.best_epoch = loss, self.epochs
+        return better
 
 
 @torch.no_grad()
@@ -285,12 +256,11 @@ def train_networks(
     for early stopping. Raises ``UserError`` when a held-out loss was never finite.
     """
     splits = [Split(task, settings) for task in tasks]
-    widths = [features.width, *settings["hidden"], 1]
-    stack = Stack.glorot(widths, [split.rng for split in splits], *features.affine(tasks))
-    adam = adam_of(stack, settings["learning_rate"])
-    stops = [Stopping(settings["patience"], settings["tolerance"]) for _ in tasks]
+    generators = [split.rng for split in splits]
+    stack = Stack.glorot(settings["hidden"], generators, *features.affine(tasks))
+    adam, stops = adam_of(stack, settings["learning_rate"]), [Stopping() for _ in tasks]
     for _ in range(settings["epochs"]):
-        running = [i for i, stop in enumerate(stops) if not stop.over]
+        running = [i for i, stop in enumerate(stops) if stop.bad <= settings["patience"]]
         if not running:
             break
         for batch in epoch(splits, running, features.device):
@@ -298,7 +268,7 @@ def train_networks(
         held = StackBatch(splits, {i: splits[i].held for i in running}, features.device)
         losses = held_out_loss(stack, features, held, settings["batch_size"])
         for i, loss in zip(running, losses, strict=True):
-            if stops[i].improves(loss):
+            if stops[i].improves(loss, settings["tolerance"]):
                 stops[i].best = [p[i].clone() for p in (*stack.weights, *stack.biases)]
     for i, stop in enumerate(stops):
         if not stop.best:
@@ -327,7 +297,7 @@ def epoch(
 
 def adam_of(stack: Stack, learning_rate: float) -> torch.optim.Adam:
     """Return fused Adam with a group for each network's weights, then one for each one's biases."""
-    networks = range(len(stack))
+    networks = range(len(stack.slope))
     groups = [
         {"params": [p[i] for p in of]} for of in (stack.weights, stack.biases) for i in networks
     ]
@@ -343,10 +313,10 @@ def step(
     Networks that have no batch keep their weights, moments and counts of steps.
     """
     x = features.train(batch.rows)
-    gradients = stack.some(batch.places).gradients(x, batch.labels, batch.weights)
+    gradients = stack.some(batch.which).gradients(x, batch.labels, batch.weights)
     adam.zero_grad(set_to_none=True)
     for row, i in enumerate(batch.which):
-        network_groups = adam.param_groups[i :: len(stack)]
+        network_groups = adam.param_groups[i :: len(stack.slope)]
         network_groups[0]["weight_decay"] = alpha / batch.totals[row]
         for group, values in zip(network_groups, gradients, strict=True):
             for parameter, gradient in zip(group["params"], values, strict=True):
@@ -358,7 +328,7 @@ def step(
 def held_out_loss(stack: Stack, features: PoolFeatures, held: StackBatch, size: int) -> list[float]:
     """Return the weighted BCE, without the L2 term, of held-out rows by each of their networks,
     ``size`` rows at a time. Here the host waits for the device: once an epoch."""
-    networks = stack.some(held.places)
+    networks = stack.some(held.which)
     total = torch.zeros(len(held.which), dtype=torch.float64, device=features.device)
     for start in range(0, held.rows.shape[1], size):
         rows, labels, weights = (
@@ -375,7 +345,7 @@ def network_logits(
     stack: Stack, i: int, features: PoolFeatures, rows: _Places
 ) -> NDArray[np.float64]:
     """Return raw logits of ``rows`` by network ``i``, in float32 whatever it was trained in."""
-    network = stack.some(torch.tensor([i], device=features.device))
+    network = stack.some([i])
     index = torch.from_numpy(rows).to(features.device)[None]
     parts = [
         network.forward(features.exact(index[:, start : start + PREDICT]))[0][0]

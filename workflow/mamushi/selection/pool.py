@@ -156,24 +156,22 @@ def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> 
 
 
 def table_of(pool: Pool, scored: Scored) -> pa.Table:
-    """Return the table ``scores``. Raises ``ValueError`` as ``rank``."""
+    """Return the table ``scores``. Raises ``ValueError`` as ``rank_forget``."""
     order = rank_forget(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
-    columns = score_columns(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
+    columns = {**name_columns(pool), **score_columns(scored)}
+    columns["rank"] = pa.array(ranks, mask=~pool.forget)
     return pa.table(columns, schema=schemas.SCORES.schema)
 
 
-def score_columns(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
-    """Return the columns ``id``, ``domain``, ``score`` and ``fold`` of a table of scores."""
-    names = {
-        "id": pa.array(pool.ids, pa.string()),
-        "domain": pc.if_else(pa.array(pool.forget), FORGET, RETAIN),
-    }
-    return names | score_arrays(scored)
+def name_columns(pool: Pool) -> dict[str, pa.Array]:
+    """Return the columns ``id`` and ``domain`` of a table of scores."""
+    domain = pc.if_else(pa.array(pool.forget), FORGET, RETAIN)
+    return {"id": pa.array(pool.ids, pa.string()), "domain": domain}
 
 
-def score_arrays(scored: Scored) -> dict[str, pa.Array]:
+def score_columns(scored: Scored) -> dict[str, pa.Array]:
     """Return the columns ``score`` and ``fold`` of a table of scores."""
     n, fold = len(scored.scores), scored.fold
     return {
@@ -210,29 +208,20 @@ def same_ids(table: pa.Table, ids: Strings) -> bool:
 
 
 def read_matrix(path: str | Path, ids: Strings) -> NDArray[np.float16]:
-    """Read the (n, d) vectors, a row group at a time; large ones into a file beside the table."""
+    """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
+    the table. Raises ``UserError`` for one that is not finite."""
     file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
-    shape = (len(ids), file.schema_arrow.field("embedding").type.list_size)
-    matrix = large_matrix(shape, Path(path).parent)
-    for part, vectors in _vectors(file, ids, path):
-        matrix[part] = vectors
-    matrix.flags.writeable = False
-    return matrix
-
-
-def _vectors(
-    file: pq.ParquetFile, ids: Strings, path: str | Path
-) -> Iterator[tuple[slice, NDArray[np.float16]]]:
-    """Yield the vectors with their rows, all finite."""
     width, start = file.schema_arrow.field("embedding").type.list_size, 0
+    matrix = large_matrix((len(ids), width), Path(path).parent)
     for group in range(file.num_row_groups):
         for piece in file.read_row_group(group, columns=["embedding"])["embedding"].chunks:
             vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
-            part = slice(start, start + len(vectors))
             # No float16 but NaN and infinity has all five bits of the exponent set.
-            odd = (vectors.view(np.uint16) & 0x7C00) == 0x7C00
+            odd = ((vectors.view(np.uint16) & 0x7C00) == 0x7C00).any(axis=1)
             if odd.any():
-                name = ids[part][odd.any(axis=1).argmax()]
-                raise UserError(f"the embedding of {name!r} holds NaN or infinity", where=path)
-            yield part, vectors
-            start = part.stop
+                problem = f"the embedding of {ids[start + odd.argmax()]!r} holds NaN or infinity"
+                raise UserError(problem, where=path)
+            matrix[start : start + len(vectors)] = vectors
+            start += len(vectors)
+    matrix.flags.writeable = False
+    return matrix

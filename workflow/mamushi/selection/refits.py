@@ -7,18 +7,18 @@ the other: of a text that both hold out they are independent estimates.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mamushi.io import schemas
 from mamushi.io.tables import read_groups
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored, score_arrays, score_columns, scored_by, scored_of
+from mamushi.selection.pool import Pool, Scored, name_columns, score_columns, scored_by, scored_of
 
 WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")
@@ -81,14 +81,13 @@ def refit_seed(seed: int, number: int) -> int:
 
 def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Table:
     """Put refits of ``pool`` into the table ``refits``, in the order of the pool within each."""
-    n, parts = len(pool.ids), []
-    names: dict[str, pa.Array] = {}
+    n, tables = len(pool.ids), []
+    names = name_columns(pool) if results else {}
     for part, number, scored in results:
         labels = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.repeat(part, n)}
-        names = names or score_columns(pool, scored)
-        columns = {name: names[name] for name in ("id", "domain")} | score_arrays(scored)
-        parts.append(pa.table(columns | labels).select(schema.names).cast(schema))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+        columns = names | score_columns(scored) | labels
+        tables.append(pa.table(columns).select(schema.names).cast(schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def read_refits(path: str | Path | None) -> list[Refit]:
@@ -98,19 +97,13 @@ def read_refits(path: str | Path | None) -> list[Refit]:
 
 def of_tables(tables: Iterable[pa.Table]) -> list[Refit]:
     """Return the refits of a table ``refits``, in its order, from parts of it."""
-    pieces: dict[tuple[str, int], list[Scored]] = {}
+    pieces: dict[tuple[str, int], list[pa.Table]] = {}
     for table in tables:
-        number, parts = table["refit"].to_numpy(), table["part"].combine_chunks()
-        code = parts.dictionary_encode().indices.to_numpy()
-        changes = (number[1:] != number[:-1]) | (code[1:] != code[:-1])
-        edges = [0, *(1 + np.flatnonzero(changes)), len(table)]
-        for start, stop in pairwise(edges if len(table) else []):
-            scored = scored_of(table.slice(start, stop - start))
-            pieces.setdefault((parts[start].as_py(), int(number[start])), []).append(scored)
-    refits = []
-    for (part, number), several in pieces.items():
-        folds = [scored.fold for scored in several if scored.fold is not None]
-        fold = np.concatenate(folds) if len(folds) == len(several) else None
-        scores = np.concatenate([scored.scores for scored in several])
-        refits.append((part, number, Scored(scores, fold=fold)))
-    return refits
+        keys = table.group_by(["part", "refit"], use_threads=False).aggregate([]).to_pylist()
+        for part, number in ((key["part"], key["refit"]) for key in keys):
+            rows = (pc.field("part") == part) & (pc.field("refit") == number)
+            pieces.setdefault((part, number), []).append(table.filter(rows))
+    return [
+        (part, number, scored_of(pa.concat_tables(several)))
+        for (part, number), several in pieces.items()
+    ]
