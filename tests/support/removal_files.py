@@ -1,8 +1,6 @@
 """A results folder with a removal list in it, and commands for people called by their functions."""
 
 import argparse
-import importlib
-import importlib.util
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.cli import ROOMS
+from mamushi.cli import import_command
 from mamushi.data import readers
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
@@ -26,8 +24,7 @@ CELL = {"dataset": "comments", "model": "ours", "seed": 0}
 
 def command(name: str, *words: object) -> int:
     """Run ``mamushi NAME WORDS``."""
-    room = next(room for room in ROOMS if importlib.util.find_spec(f"{room}.{name}"))
-    module = importlib.import_module(f"{room}.{name}")
+    module = import_command(name)
     parser = argparse.ArgumentParser()
     module.arguments(parser)
     return module.run(parser.parse_args([str(word) for word in words])) or 0

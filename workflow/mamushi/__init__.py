@@ -11,17 +11,14 @@ found by their folders: see ``rooms``.
 from importlib import import_module
 from typing import Any
 
-__all__ = ["DensityRatioClassifier", "rank"]
-"""What a room beside the core has for Python: see ``rooms``."""
 __version__ = "0.8.0"
+__all__ = ["DensityRatioClassifier", "rank"]
+FOR_PYTHON = {"rank": "ranking", "DensityRatioClassifier": "classifier"}
+"""What the room of a user's own table has for Python, each with its module there."""
 
 
 def __getattr__(name: str) -> Any:
     # Only for whoever asks for it: it is heavy, and every command imports this package.
-    if name in __all__:
-        from mamushi.rooms import additions
-
-        for names in additions("python_names"):
-            if name in names():
-                return getattr(import_module(names()[name]), name)
+    if name in FOR_PYTHON:
+        return getattr(import_module(f"mamushi_curate.{FOR_PYTHON[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,55 +8,50 @@ import sys
 # Importing torch and transformers makes hundreds of thousands of objects that live to the end, and
 # collecting among them at every 700th costs a fifth of a stage's start.
 gc.set_threshold(100_000, 50, 50)
+statuses: list[int] = []
+"""The exit code, once it is known."""
 
 
 def main() -> int:
-    """Run the command of the process, and leave."""
+    """Run the command of the process, in the server of a run if it has one, and leave."""
+    server = os.environ.get("MAMUSHI_WARM", "off")
     try:
-        return _main()
+        if server not in ("off", "server"):
+            from mamushi.running import warm
+
+            if (answer := warm.run_in_server(sys.argv[1:], server)) is not None:
+                return answer
+        from mamushi.running.threads import one_for_arithmetic
+
+        # Before anything imports numpy, whose libraries read it once.
+        one_for_arithmetic()
+        from mamushi import cli
+
+        if server != "server":
+            # What is registered first is called last.
+            atexit.register(_leave)
+        statuses.append(cli.main())
     except KeyboardInterrupt:
         # Before a command was found that says more.
         print("\nmamushi: interrupted", file=sys.stderr)
-        return 130
-
-
-def _main() -> int:
-    server = os.environ.get("MAMUSHI_WARM", "off")
-    if server not in ("off", "server"):
-        from mamushi.running import warm
-
-        if (status := warm.run_in_server(sys.argv[1:], server)) is not None:
-            return status
-    from mamushi.running.threads import one_for_arithmetic
-
-    # Before anything imports numpy, whose libraries read it once.
-    one_for_arithmetic()
-    from mamushi import cli
-
-    if server == "server":
-        return cli.main()
-    statuses: list[int] = []
-    # What is registered first is called last.
-    atexit.register(_leave, statuses)
-    try:
-        statuses.append(cli.main())
+        statuses.append(130)
     except SystemExit as end:
         statuses.append(end.code if isinstance(end.code, int) else int(bool(end.code)))
     return statuses[0]
 
 
-def _leave(statuses: list[int]) -> None:
+def _leave() -> None:
     """End the process at once. Taking apart what was imported takes a second with torch, and once
     in some thousand times a library's threads end it with "terminate called" when all is done."""
-    status = statuses[0] if statuses else None
+    code = statuses[0] if statuses else None
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
             # As Python does where its output is lost, to a full disk for instance.
-            status = status or 120
-    if status is not None:
-        os._exit(status & 255)
+            code = code or 120
+    if code is not None:
+        os._exit(code & 255)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Commands for people by who uses them, and one for each rule of the workflow under ``stage``.
+"""``mamushi COMMAND``, the same as ``python -m mamushi COMMAND``.
 
-``mamushi COMMAND`` and ``python -m mamushi COMMAND`` are the same. A stage of the workflow declares
-its files and settings: see ``running.stage``; ``mamushi NAME`` without ``stage`` finds it too, as
-its rule does. A command for people is a file of ``ROOMS``: see ``mamushi.commands``.
+A command for people is a file of ``ROOMS`` with ``arguments(parser)`` and ``run(args)``: see
+``mamushi.commands``. Any other is a stage of the workflow, which declares its files and settings:
+see ``running.stage``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import errno
 import importlib
 import inspect
 import io
@@ -19,6 +18,7 @@ import re
 import signal
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -34,21 +34,9 @@ from mamushi.running import launch, leases, locks, machine, stage
 from mamushi.running.interruption import Stopped
 
 PACKAGES = Path(__file__).parents[1]
-ROOMS = (
-    *("mamushi.commands", "mamushi_curate.commands", "mamushi_runs.commands"),
-    *(
-        ".".join(folder.relative_to(PACKAGES).parts)
-        for folder in sorted(PACKAGES.glob("mamushi_extras/*/commands"))
-    ),
-)
-"""The other packages stand beside this one and are reached by their folders alone: one knows
-Snakemake, the other has the rooms of extras."""
-GROUPS = {
-    "start": "from a table to a list",
-    "decide": "what the list is worth",
-    "act": "what becomes of it",
-    "check": "whether all is well",
-}
+ROOMS = ("mamushi", "mamushi_curate", "mamushi_runs", "mamushi_extras/*")
+"""Whose folders ``commands`` have commands. The other packages stand beside this one and are
+reached by their folders alone: one knows Snakemake, another has the rooms of extras."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,28 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] in (["help"], ["version"]):
-        words = [*words[1:], f"--{words[0]}"]
-    name, module, options = _find_command(words)
-    parser = _parser(name, module)
-    args = parser.parse_args(options)
+    name, module = _find_command(words)
+    args = _parser(name, module).parse_args(words[1:])
     try:
         if isinstance(module, stage.Stage):
             return _run(module, args, words, began)
-        return _answer(module, args)
-    except (Stopped, KeyboardInterrupt) as end:
-        # On a line of its own, where a terminal shows ^C.
-        message = str(end) or "interrupted"
-        print(f"\nmamushi {name}: {message}", file=sys.stderr, flush=True)
-        return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
-    except Exception as error:
-        return _report(name, error)
-
-
-def _answer(module: ModuleType, args: argparse.Namespace) -> int:
-    """Run a command for people and return its exit code. Raises ``UserError`` also for a path where
-    the system refuses what was asked for."""
-    try:
         with _as_json.alone(args):
             status: int = module.run(args) or 0
         sys.stdout.flush()
@@ -91,29 +62,30 @@ def _answer(module: ModuleType, args: argparse.Namespace) -> int:
         # Whoever reads what is printed has seen enough, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except OSError as error:
-        if error.errno not in REFUSED or error.filename is None:
-            raise
-        raise UserError(str(error.strerror).lower(), where=error.filename) from None
+    except (Stopped, KeyboardInterrupt) as end:
+        # On a line of its own, where a terminal shows ^C.
+        print(f"\nmamushi {name}: {str(end) or 'interrupted'}", file=sys.stderr, flush=True)
+        return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
+    except Exception as error:
+        return _report(name, error)
 
 
 def _report(name: str, error: Exception) -> int:
     """Print why a command ended, in one line, and return its exit code: 2 for a user's mistake,
     with what to do, else 1, with what the library said, the files and rows at which it did (the
     exception's notes), and where its traceback is."""
-    number, mistake, kind = getattr(error, "errno", None), "", "failed"
+    status, said, number = 2, told(error), getattr(error, "errno", None)
     # Known by name, so that stages without torch need not import it.
     if type(error).__name__ == "OutOfMemoryError":
         lower = "execution.micro_batch_size and execution.batch_tokens"
-        mistake = f"out of GPU memory; lower {lower}"
+        said = f"out of GPU memory; lower {lower}"
     elif number in DISK_FULL:
-        mistake = f"no space left ({error}); free some space and run the same command again"
-    elif isinstance(error, UserError) or number in (errno.EACCES, errno.EPERM, errno.EROFS):
-        mistake, kind = told(error), "error"
-    status = 2 if mistake else 1
-    if not mistake:
-        mistake, kind = f"{told(error)} (traceback: {_write_traceback(name, error)})", "error"
-    print(f"mamushi {name}: {kind}: {mistake}", file=sys.stderr)
+        said = f"no space left ({error}); free some space and run the same command again"
+    elif isinstance(error, OSError) and number in REFUSED and error.filename is not None:
+        said = f"{error.filename}: {str(error.strerror).lower()}"
+    elif not isinstance(error, UserError):
+        status, said = 1, f"{said} (traceback: {_write_traceback(name, error)})"
+    print(f"mamushi {name}: error: {said}", file=sys.stderr)
     return status
 
 
@@ -132,41 +104,48 @@ def _write_traceback(name: str, error: Exception) -> str:
 # Which command ------------------------------------------------------------------------------------
 
 
-def commands() -> dict[str, tuple[str, str]]:
-    """Return group and summary of each command for people, whose file is read and not imported."""
-    by_name = {}
-    for room in ROOMS:
-        for path in _folder(room).glob("[!_]*.py"):
-            text = path.read_text(encoding="utf-8")
-            (group,) = re.findall(r'^GROUP = "(\w+)"$', text, re.MULTILINE)
-            summary = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-            by_name[path.stem.replace("_", "-")] = group, summary
-    return dict(sorted(by_name.items()))
+def commands() -> dict[str, Path]:
+    """Return the file of each command for people, by its name."""
+    files = [path for room in ROOMS for path in PACKAGES.glob(f"{room}/commands/[!_]*.py")]
+    return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
 
 
-def _folder(room: str) -> Path:
-    return Path(__file__).parents[1].joinpath(*room.split("."))
+def import_command(name: str) -> ModuleType:
+    """Return the module of a command for people."""
+    path = commands()[name].relative_to(PACKAGES)
+    return importlib.import_module(".".join(path.with_suffix("").parts))
 
 
-def _find_command(words: list[str]) -> tuple[str, ModuleType | stage.Stage, list[str]]:
-    """Return name, module and options of the command that was asked for; only that one is imported.
+def _find_command(words: Sequence[str]) -> tuple[str, ModuleType | stage.Stage]:
+    """Return name and module of the command that was asked for; only that one is imported. Ends the
+    process after the help, or after one line about a command that does not exist."""
+    people, stages = commands(), stage.stages()
+    parser = _Parser(
+        prog="mamushi",
+        usage="mamushi COMMAND ...",
+        description=_list_commands() if {*words[:1]} & {"-h", "--help"} else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
+    parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
+    name = parser.parse_args(words[:1]).command
+    # A command for people may have a stage's name; its rule gives settings, and nobody else.
+    of_rule = any(word.partition("=")[0] == "--settings" for word in words)
+    if name in stages and (of_rule or name not in people):
+        return name, stages[name]
+    if name not in people:
+        parser.error(f"no command {name!r}{suggestion(name, [*people, *stages])}")
+    return name, import_command(name)
 
-    Ends the process after the help, or after one line about a command that does not exist.
-    """
-    if words[:1] == ["stage"]:
-        if words[1:2] and words[1] in stage.stages():
-            return words[1], stage.stages()[words[1]], words[2:]
-        _list_stages(words[1:])
-    if words:
-        file = words[0].replace("-", "_")
-        rooms = [room for room in ROOMS if (_folder(room) / f"{file}.py").is_file()]
-        # A command for people may have a stage's name; its rule gives settings, and nobody else.
-        of_rule = any(word.partition("=")[0] == "--settings" for word in words)
-        if words[0] in stage.stages() and (of_rule or not rooms):
-            return words[0], stage.stages()[words[0]], words[1:]
-        if rooms and file[0].isalpha():
-            return words[0], importlib.import_module(f"{rooms[0]}.{file}"), words[1:]
-    _list_commands(words)
+
+def _list_commands() -> str:
+    """Return what commands for people do, a line each, and the names of the others."""
+    lines = [f"{(mamushi.__doc__ or '').partition(chr(10))[0]}\n"]
+    for name, path in commands().items():
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        lines.append(f"  {name:<8}  {docstring.partition(chr(10))[0]}")
+    names = textwrap.wrap(f"Stages of the workflow: {', '.join(stage.stages())}", 90)
+    return "\n".join([*lines, "", *names, "", "Options: mamushi COMMAND --help."])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -183,10 +162,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentParser:
     described = module.function if isinstance(module, stage.Stage) else module
-    text = inspect.cleandoc(described.__doc__ or "")
     parser = _Parser(
         prog=f"mamushi {name}",
-        description=text,
+        description=inspect.cleandoc(described.__doc__ or ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if isinstance(module, stage.Stage):
@@ -194,48 +172,6 @@ def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentPar
     else:
         module.arguments(parser)
     return parser
-
-
-def _list_commands(words: list[str]) -> NoReturn:
-    """Print all commands, or end with one line about a command that does not exist."""
-    by_name = commands()
-    width = max(map(len, by_name))
-    lines = [(mamushi.__doc__ or "").partition("\n")[0]]
-    for group, purpose in GROUPS.items():
-        lines += ["", f"{group}: {purpose}"]
-        lines += [
-            f"  {name:<{width}}  {summary}"
-            for name, (of, summary) in by_name.items()
-            if of == group
-        ]
-    lines += ["", "Stages of the workflow: mamushi stage --help. Options: mamushi COMMAND --help."]
-    _end("mamushi", "command", lines, words, [*by_name, *stage.stages()])
-
-
-def _list_stages(words: list[str]) -> NoReturn:
-    """Print all stages, or end with one line about a stage that does not exist."""
-    width = max(map(len, stage.stages()))
-    lines = ["The stages of the workflow, which its rules call."]
-    lines += [
-        f"  {name:<{width}}  {entry.summary}" for name, entry in sorted(stage.stages().items())
-    ]
-    _end("mamushi stage", "stage", lines, words, [*stage.stages()])
-
-
-def _end(prog: str, kind: str, lines: list[str], words: list[str], names: list[str]) -> NoReturn:
-    """End with the lines where the words ask for help, else with what is wrong in them."""
-    parser = _Parser(
-        prog=prog,
-        usage=f"{prog} {kind.upper()} ...",
-        description="\n".join(lines),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(kind, nargs="?", metavar=kind.upper(), help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
-    name = getattr(parser.parse_args(words[:1]), kind)
-    if name is None:
-        parser.error(f"no {kind.upper()}")
-    parser.error(f"no {kind} {name!r}{suggestion(name, names)}")
 
 
 # A stage of the workflow --------------------------------------------------------------------------

@@ -2,11 +2,7 @@
 
 import contextlib
 import difflib
-import json
-import os
-import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 COPY_RECEIPT = ".fetched.json"
 """The file beside a copy of what lies at a URL that says so."""
@@ -26,7 +22,7 @@ class UserError(Exception):
         line = problem if where is None else f"{where}: {problem}"
         if do is not None:
             line += f" {do}" if line.endswith("?") else f"; {do}"
-        super().__init__(as_named(" ".join(line.split())))
+        super().__init__(" ".join(line.split()))
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in the place of a traceback."""
@@ -55,50 +51,29 @@ def told(error: BaseException) -> str:
     return ": ".join([*reversed(getattr(error, "__notes__", [])), said or type(error).__name__])
 
 
-def as_named(text: str) -> str:
-    """Return a text in which copies of what lies at URLs are called by the URLs."""
-    for folder in {*re.findall(r"results/remote/[0-9a-f]{16}/", text)}:
-        with contextlib.suppress(OSError, ValueError):
-            receipt = json.loads(Path(folder, COPY_RECEIPT).read_text(encoding="utf-8"))
-            names = {receipt["name"]: receipt["url"]}
-            names |= {name: file["url"] for name, file in receipt["files"].items()}
-            for name in sorted(names, key=len, reverse=True):
-                text = text.replace(os.path.abspath(folder + name), names[name])
-                text = text.replace(folder + name, names[name])
-    return text
-
-
 def extra(name: str) -> str:
     """Return the command that installs what an extra of the package needs. Its distribution has a
     name of its own: that of the import belongs to another program on the package index."""
     return f"pip install 'mamushi-unlearn[{name}]'"
 
 
-def closest(wrong: object, names: Iterable[object], least: float = 0.6) -> str:
-    """Return a question for the name that is most like a wrong one, by `difflib`'s ratio at
-    ``least``; empty without any."""
-    words = [name for name in names if isinstance(name, str)]
-    near = difflib.get_close_matches(wrong, words, 1, least) if isinstance(wrong, str) else []
-    return f"did you mean {near[0]!r}?" if near else ""
-
-
-def suggestion(wrong: str, names: Iterable[str], least: float = 0.6) -> str:
-    """Return a suggestion to be put behind a message, as ``closest``; empty where no name is
-    alike."""
-    question = closest(wrong, names, least)
-    return f"; {question}" if question else ""
+def suggestion(wrong: object, names: Iterable[object]) -> str:
+    """Return a question for the name that is most like a wrong one, to be put behind a message;
+    empty where none is alike."""
+    words = {str(name).lower(): name for name in names}
+    near = difflib.get_close_matches(str(wrong).lower(), words, 1)
+    return f"; did you mean {words[near[0]]!r}?" if near else ""
 
 
 def lacks(wrong: object, names: Iterable[object], do: str = "") -> str:
     """Return what there is in the place of a wrong name, and which may be meant; else what to
     ``do``."""
     words = [*names]
-    same = [name for name in words if str(name).lower() == str(wrong).lower()]
-    question = f"did you mean {same[0]!r}?" if same else closest(wrong, words) or do
-    return f"it has {', '.join(map(repr, words))}" + (f"; {question}" if question else "")
+    question = suggestion(wrong, words) or (f"; {do}" if do else "")
+    return f"it has {', '.join(map(repr, words))}{question}"
 
 
 def instead(wrong: object, names: Iterable[str]) -> str:
     """Return what a wrong name may have meant, and all names that there are."""
     words = sorted(names)
-    return f"{closest(wrong, words)} known are: {', '.join(words)}".strip()
+    return f"{suggestion(wrong, words)} known are: {', '.join(words)}".removeprefix("; ").strip()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -107,19 +107,17 @@ class Plugin:
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:
     """Return all plug-ins of a kind, by name, in alphabetical order."""
-    modules = {path.stem: path for path in _files(PLUGIN_FOLDERS[kind])}
-    return {name: _plugin(kind, modules[name]) for name in sorted(modules)}
-
-
-def _files(folder: str) -> Iterator[Path]:
-    yield from (ROOT / folder).glob("[!_]*.py")
-    yield from ROOT.parent.glob(f"{ROOT.name}_extras/*/{Path(folder).name}/[!_]*.py")
-
-
-def _plugin(kind: str, path: Path) -> Plugin:
-    code = importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
-    names = [key.name for key in fields(Plugin) if hasattr(code, key.name.upper())]
-    return Plugin(kind, path.stem, code, **{key: getattr(code, key.upper()) for key in names})
+    folder = PLUGIN_FOLDERS[kind]
+    files = [*(ROOT / folder).glob("[!_]*.py")]
+    files += ROOT.parent.glob(f"{ROOT.name}_extras/*/{Path(folder).name}/[!_]*.py")
+    found = {}
+    for path in sorted(files, key=lambda path: path.stem):
+        module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        code = importlib.import_module(module)
+        flags = {key.name: getattr(code, key.name.upper(), None) for key in fields(Plugin)}
+        said = {name: flag for name, flag in flags.items() if flag is not None}
+        found[path.stem] = Plugin(kind, path.stem, code, **said)
+    return found
 
 
 def plugin(kind: str, name: str) -> Plugin:

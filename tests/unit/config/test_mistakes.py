@@ -23,8 +23,7 @@ grid.datasets = ["jigsaws"]
 grid.selectors = ["random", "mamishi"]
     grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are:
 removal.ratio = "random"
-    removal.ratio: 'random' is not allowed, since it gives retain texts no score and so
-    estimates no density ratio; choose a selector that does, such as mamushi
+    removal.ratio: 'random' is not allowed; it scores no retain texts; choose a selector that
 datasets.jigsaw.kind = "jig"
     datasets.jigsaw.kind: 'jig' is not allowed; did you mean 'jigsaw'? known are: jigsaw,
     newsgroups, synthetic, table
@@ -127,8 +126,8 @@ def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) ->
     config["grid"] = {"datasets": ["mine"], "models": ["ours"]}
     [line] = mistakes(config)
     assert line.startswith(
-        "datasets.mine.sections: the contamination section, 40% of its texts, would be neither "
-        "ranked nor trained on, since ours has been contaminated before; write {inference: 1.0}"
+        "datasets.mine.sections: no model is trained on the contamination section, nor is it "
+        "ranked; write {inference: 1.0}"
     )
     for good in (
         {"datasets": {"mine": mine | {"sections": {"inference": 0.8, "evaluation": 0.2}}}},

@@ -14,7 +14,6 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.io import paths
 
-GROUP = "decide"
 LIMIT = (
     "The share is that of a learner that becomes the mixture it is trained on. A model that is "
     "tuned on few texts may need another one; two or three retrainings there tell."

@@ -21,7 +21,6 @@ from mamushi.io.copies import is_remote, local_path
 from mamushi.io.files import read_json
 from mamushi.rooms import additions
 
-GROUP = "decide"
 SHOWN_FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
 WIDTH = 88

@@ -13,7 +13,7 @@ from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import axes_sections
-from mamushi.config.selectors import base_selectors, scores_both
+from mamushi.config.selectors import derives, kind_of, scores_both
 from mamushi.config.sources import raw_paths, vector_shards
 from mamushi.errors import instead
 from mamushi.io.copies import is_remote
@@ -23,9 +23,6 @@ from mamushi.rooms import additions
 
 RESERVED = ("retraining", "retrained", "base", "contaminated", "beta0", "gold")
 """What tables call models that no unlearner made."""
-
-
-# What is asked for ----------------------------------------------------------------------------
 
 
 def comparisons(full: Config) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -38,40 +35,36 @@ def comparisons(full: Config) -> Iterator[tuple[str, dict[str, Any]]]:
         yield section, full[section]
 
 
-def _names(full: Config, key: str) -> list[str]:
-    return list(dict.fromkeys(name for _, axes in comparisons(full) for name in axes[key]))
-
-
 def models_used(full: Config) -> list[str]:
     """Return the models that are asked for, and those from which their retraining starts."""
-    names = _names(full, "models")
+    names = [name for _, axes in comparisons(full) for name in axes["models"]]
     bases = [full["models"][name].get("base") for name in names]
-    return list(dict.fromkeys([*names, *(base for base in bases if base is not None)]))
+    return list(dict.fromkeys([*names, *filter(None, bases)]))
 
 
 def datasets_used(full: Config) -> list[str]:
     """Return the datasets that are asked for, and those that a tiny model is pretrained on."""
-    return list(dict.fromkeys([*_names(full, "datasets"), *pretraining_datasets(full)]))
+    names = [name for _, axes in comparisons(full) for name in axes["datasets"]]
+    return list(dict.fromkeys([*names, *_pretraining_datasets(full)]))
 
 
-def pretraining_datasets(full: Config) -> list[str]:
-    """Return the datasets that the models which are asked for are pretrained on."""
-    tiny = [full["models"][name] for name in models_used(full) if "family" in full["models"][name]]
-    return [name for model in tiny for name in model["pretraining"]["datasets"]]
-
-
-# Names ----------------------------------------------------------------------------------------
+def _pretraining_datasets(full: Config) -> list[str]:
+    models = [full["models"][name] for name in models_used(full)]
+    return [name for model in models for name in model.get("pretraining", {}).get("datasets", ())]
 
 
 def check_names(full: Config) -> Iterator[str]:
-    """Whatever is named is defined."""
+    """Yield a line for each name that nothing defines, at the place where it stands first."""
     defined = {
         "datasets": full["datasets"],
         "models": full["models"],
         "selectors": {**plugins("selector"), **full["selectors"]},
         "unlearners": {**plugins("unlearner"), **full["unlearners"]},
     }
+    places: dict[tuple[str, str], str] = {}
     for at, section, name in _names_used(full):
+        places.setdefault((section, name), at)
+    for (section, name), at in places.items():
         if name not in defined[section]:
             yield f"{at}: unknown {section[:-1]} {name!r}; {instead(name, defined[section])}"
     for name in full["unlearners"]:
@@ -80,20 +73,17 @@ def check_names(full: Config) -> Iterator[str]:
 
 
 def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
-    """Yield where a name stands, the section that defines it, and the name. One that is taken over
-    from the grid stands there alone."""
+    """Yield where a name stands, the section that defines it, and the name."""
     for where, axes in comparisons(full):
         for section in ("datasets", "models", "selectors", "unlearners"):
-            in_grid = full["grid"].get(section, ()) if where != "grid" else ()
             for place, name in enumerate(axes.get(section, ())):
-                if name not in in_grid:
-                    yield f"{where}.{section}[{place}]", section, name
+                yield f"{where}.{section}[{place}]", section, name
     yield "removal.ratio", "selectors", full["removal"]["ratio"]
     for place, name in enumerate(full["evidence"]["compared"]):
         yield f"evidence.compared[{place}]", "selectors", name
-    for name, definition in full["selectors"].items():
-        for key, base in base_selectors(definition):
-            yield f"selectors.{name}.{key}", "selectors", base
+    for name in full["selectors"]:
+        if (base := derives(full, name)) is not None:
+            yield f"selectors.{name}.{kind_of(full, name).derives}", "selectors", base
     for name, model in full["models"].items():
         if model.get("base") is not None:
             yield f"models.{name}.base", "models", model["base"]
@@ -101,13 +91,14 @@ def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
             yield f"models.{name}.pretraining.datasets[{place}]", "datasets", dataset
 
 
-# Datasets and models --------------------------------------------------------------------------
-
-
 def _check_ranked(full: Config) -> Iterator[str]:
     """Check that a dataset has texts to rank, and keeps no share of them for a training that no
     model needs."""
-    for name in _names(full, "datasets"):
+    trained: dict[str, bool] = {}
+    for _, axes in comparisons(full):
+        trains = any(not full["models"][name].get("contaminated") for name in axes["models"])
+        trained |= {name: trained.get(name, False) or trains for name in axes["datasets"]}
+    for name, is_trained_on in trained.items():
         dataset = full["datasets"][name]
         if not plugin("dataset", dataset["kind"]).split or dataset.get("section") is not None:
             continue
@@ -115,15 +106,9 @@ def _check_ranked(full: Config) -> Iterator[str]:
         do = "write {inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure as well"
         if "inference" not in sections:
             yield f"{at}: no inference section, whose texts are ranked; {do}"
-        axes = [axes for _, axes in comparisons(full) if name in axes["datasets"]]
-        models = sorted({model for lists in axes for model in lists["models"]})
-        trained = [model for model in models if not full["models"][model].get("contaminated")]
-        if sections.get("contamination") and not trained and name not in pretraining_datasets(full):
-            yield (
-                f"{at}: the contamination section, {sections['contamination']:.0%} of its texts, "
-                f"would be neither ranked nor trained on, since {' and '.join(models)} has been "
-                f"contaminated before; {do}"
-            )
+        is_read = is_trained_on or name in _pretraining_datasets(full)
+        if sections.get("contamination") and not is_read:
+            yield f"{at}: no model is trained on the contamination section, nor is it ranked; {do}"
 
 
 def _check_files(full: Config) -> Iterator[str]:
@@ -132,10 +117,8 @@ def _check_files(full: Config) -> Iterator[str]:
         for raw in raw_paths(full["datasets"][name]):
             if raw.missing:
                 yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
-    wanted = {
-        f"unlearning.lists.{name}": [Path(path)] if path else []
-        for name, path in full["unlearning"]["lists"].items()
-    }
+    lists = full["unlearning"]["lists"].items()
+    wanted = {f"unlearning.lists.{name}": [Path(path)] for name, path in lists if path}
     for name in models_used(full):
         path = full["models"][name].get("embeddings", {}).get("path")
         if path and not is_remote(path):
@@ -148,29 +131,23 @@ def _check_files(full: Config) -> Iterator[str]:
 
 
 def not_allowed(at: str, value: object, why: str) -> str:
-    """Return the line of a value that is not allowed, which is whole, however long: a path that is
-    cut cannot be looked at."""
+    """Return the line of a value that is not allowed."""
     return f"{at}: {value!r} is not allowed; {why}"
 
 
 def _check_sources(full: Config) -> Iterator[str]:
     """Check that a source is a folder that is there, or a hub's id with a pinned revision."""
     for name in models_used(full):
-        model, at = full["models"][name], f"models.{name}"
-        source = model.get("source")
+        source, at = full["models"][name].get("source"), f"models.{name}"
         if source is None:
             continue
         if problem := source_mistake(source):
             yield not_allowed(f"{at}.source", source, problem)
         elif not Path(source).is_dir() and not re.fullmatch(r"\w[\w.-]*/[\w.-]+", source):
-            yield (
-                f"{at}.source: {source!r} is no folder; give a model's folder or its id on the hub"
-            )
-        elif not Path(source).is_dir() and model["revision"] is None:
-            yield (
-                f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a "
-                "hub model to a commit of 40 hexadecimal digits"
-            )
+            yield not_allowed(f"{at}.source", source, "it is no folder, and no id on the hub")
+        elif not Path(source).is_dir() and full["models"][name]["revision"] is None:
+            why = f"{source!r} is no folder here; pin a hub model to a commit of 40 digits"
+            yield not_allowed(f"{at}.revision", None, why)
 
 
 def _check_lengths(full: Config) -> Iterator[str]:
@@ -187,21 +164,16 @@ def _check_lengths(full: Config) -> Iterator[str]:
             yield not_allowed(f"{at}.max_length", reader["max_length"], words)
 
 
-# Selectors ------------------------------------------------------------------------------------
-
-
-def _check_selectors(full: Config) -> Iterator[str]:
+def _check_ratio(full: Config) -> Iterator[str]:
     """Check that the selector of the ratio scores both domains."""
     ratio = full["removal"]["ratio"]
     if not scores_both(full, ratio):
-        yield (
-            f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
-            "estimates no density ratio; choose a selector that does, such as mamushi"
-        )
+        why = "it scores no retain texts; choose a selector that does, such as mamushi"
+        yield not_allowed("removal.ratio", ratio, why)
 
 
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
-    ours = (_check_ranked, _check_sources, _check_lengths, _check_selectors, _check_files)
+    ours = (_check_ranked, _check_sources, _check_lengths, _check_ratio, _check_files)
     for check in (*ours, *additions("config_checks")):
         yield from check(full)

@@ -15,7 +15,7 @@ from mamushi.config import models, sections
 from mamushi.config.checks import check_names, checks, comparisons
 from mamushi.config.kinds import Section, as_plain
 from mamushi.config.reading import read_section, refuse
-from mamushi.config.selectors import base_selectors, of_texts
+from mamushi.config.selectors import derives, of_texts
 from mamushi.errors import instead
 from mamushi.registry import plugin, plugins
 
@@ -30,8 +30,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     mistakes: list[str] = []
     full = read_section(sections.configuration(), as_plain(config), "", mistakes)
-    # What is wrong in a training that others change is told once.
     shared: dict[str, Any] = {}
+    # What is wrong in a training that others change is told once.
     if not mistakes:
         shared = {"model": full["training"], "unlearner": full["unlearning"]["training"]}
     for kind in ("dataset", "model", "selector", "unlearner"):
@@ -40,10 +40,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(definition, dict):
                 entries[name] = _read_definition(kind, name, definition, shared, mistakes)
     refuse(mistakes)
-    studies = full["studies"] or {}
-    full["studies"] = {name: axes for name, axes in studies.items() if axes is not None}
-    if full["removal"]["ratio"] is None:
-        full["removal"]["ratio"] = default_ratio(full)
+    full["studies"] = {k: axes for k, axes in (full["studies"] or {}).items() if axes is not None}
+    full["removal"]["ratio"] = full["removal"]["ratio"] or _default_ratio(full)
     _add_plugins(full, shared)
     _fill_axes(full)
     for dataset in full["datasets"].values():
@@ -100,7 +98,7 @@ def plugin_section(kind: str, name: str) -> type[Section]:
     return sections.extended(every.get(kind) or sections.dataset(), {}, bases)
 
 
-def default_ratio(full: Mapping[str, Any]) -> str:
+def _default_ratio(full: Mapping[str, Any]) -> str:
     """Return the selector that estimates the ratio where the configuration names none: mamushi, or
     where the grid does without it the first of the grid's own that cross-fits texts, so that
     nothing is scored that nobody asked for."""
@@ -109,7 +107,7 @@ def default_ratio(full: Mapping[str, Any]) -> str:
         kind = full["selectors"].get(name, {"kind": name})["kind"]
         selector = plugins("selector").get(kind)
         if selector and "folds" in selector.settings and selector.unit == "texts":
-            return name
+            return str(name)
     return "mamushi"
 
 
@@ -125,20 +123,19 @@ def _add_plugins(full: dict[str, Any], shared: Mapping[str, Any]) -> None:
             if name not in definitions and name in plugins(kind):
                 definitions[name] = _read_definition(kind, name, {}, shared, [])
             if kind == "selector" and name in definitions:
-                bases = [base for _, base in base_selectors(definitions[name])]
-                names += [base for base in bases if base not in names]
+                base = derives(full, name)
+                names += [base] if base is not None and base not in names else []
 
 
 def _fill_axes(full: dict[str, Any]) -> None:
     """Take what studies and sections with lists of their own leave out from the grid."""
     unlearning, grid = full["unlearning"], full["grid"]
-    _lay_under(unlearning, of_texts(full, grid))
-    _lay_under(full["probe"], unlearning | {"seeds": unlearning["seeds"][:1]})
+
+    def lay_under(axes: dict[str, Any], lists: Mapping[str, Any]) -> None:
+        axes |= {key: lists[key] for key in axes if axes[key] is None and key in lists}
+
+    lay_under(unlearning, of_texts(full, grid))
+    lay_under(full["probe"], unlearning | {"seeds": unlearning["seeds"][:1]})
     for _, axes in comparisons(full):
-        _lay_under(axes, grid)
-    if unlearning["max_length"] is None:
-        unlearning["max_length"] = full["tokens"]["max_length"]
-
-
-def _lay_under(axes: dict[str, Any], lists: Mapping[str, Any]) -> None:
-    axes |= {key: lists[key] for key in axes if axes[key] is None and key in lists}
+        lay_under(axes, grid)
+    unlearning["max_length"] = unlearning["max_length"] or full["tokens"]["max_length"]

@@ -14,9 +14,6 @@ from mamushi.io.copies import display_url
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-OF_THE_PAPER = ("grid", "datasets", "models")
-"""Keys without a default that the paper's configuration has."""
-
 
 class ConfigError(UserError):
     """One or more mistakes in the configuration; ``lines`` has a line for each."""
@@ -76,8 +73,7 @@ def _mistake(section: type, value: Any, mistake: Mapping[str, Any]) -> tuple[str
         elif isinstance(value, dict) and (key in value or mistake["type"] == "missing"):
             path, value = f"{path}.{key}", value.get(key)
     if mistake["type"] == "missing":
-        hint = "; or write `extends: paper` for what config.yaml says"
-        return path, f"missing{hint if path.removeprefix('.') in OF_THE_PAPER else ''}"
+        return path, "missing"
     if mistake["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         return path, f"unknown key{suggestion(str(key), _keys(section))}"
     words = mistake["msg"].removeprefix("Value error, ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from mamushi.config.kinds import Config
@@ -25,27 +24,18 @@ def of_texts(config: Config, axes: Config) -> dict[str, Any]:
     return {**axes, "selectors": names}
 
 
-def base_selectors(definition: Config) -> Iterator[tuple[str, str]]:
-    """Yield the setting by which a selector names another one, whose scores it starts from, and
-    that name."""
-    key = plugin("selector", definition["kind"]).derives
-    if key is not None and definition[key] is not None:
-        yield key, definition[key]
-
-
 def derives(config: Config, selector: str) -> str | None:
     """Return the selector whose scores this one is derived from, if any."""
     key = kind_of(config, selector).derives
-    return str(config["selectors"][selector][key]) if key else None
+    base: str | None = config["selectors"][selector][key] if key else None
+    return base
 
 
 def chain(config: Config, selector: str) -> list[str]:
     """Return a selector, the one that it derives from, and so on, until one comes back."""
     links = [selector]
-    while (base := derives(config, links[-1])) is not None:
+    while (base := derives(config, links[-1])) is not None and base not in links:
         links.append(base)
-        if links.count(base) > 1:
-            break
     return links
 
 
@@ -74,8 +64,7 @@ def selector_settings(config: Config, selector: str) -> dict[str, Any]:
 
 def by_chance(config: Config) -> dict[str, bool]:
     """Return of every selector of the grid whether it ranks texts by chance."""
-    names = config["grid"]["selectors"]
-    return {name: kind_of(config, name).by_chance for name in names}
+    return {name: kind_of(config, name).by_chance for name in config["grid"]["selectors"]}
 
 
 def token_rankings(config: Config) -> list[str]:
@@ -94,6 +83,5 @@ def leading_first(config: Config) -> list[str]:
     the ratio, else the first that is not there for comparison alone."""
     ratio = config["removal"]["ratio"]
     names = of_texts(config, config["grid"])["selectors"] or [ratio]
-    no_comparison = [name for name in names if comparison(config, name) is None]
-    leading = ratio if ratio in names else next(iter(no_comparison or names))
+    leading = min(names, key=lambda name: (name != ratio, comparison(config, name) is not None))
     return [leading, *(name for name in names if name != leading)]

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from mamushi_curate.commands._removal_list import ListedTexts
     from mamushi_curate.rewriting import Rewritten
 
-GROUP = "act"
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -29,7 +29,6 @@ from mamushi_curate.matching import RowRemoval
 if TYPE_CHECKING:
     from mamushi_curate.commands._removal_list import ListedTexts
 
-GROUP = "act"
 _FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
     "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "

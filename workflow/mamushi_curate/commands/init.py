@@ -33,7 +33,6 @@ from mamushi.io.tabular import FORMATS, PACKED
 from mamushi.registry import load
 from mamushi_curate.commands import _embedder, _places, _row_options
 
-GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
 OF_CORPUS = (0.01, 0.05, 0.1)

@@ -22,8 +22,6 @@ from mamushi.io import paths
 from mamushi_curate import one_process
 from mamushi_runs.commands import _run
 
-GROUP = "decide"
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

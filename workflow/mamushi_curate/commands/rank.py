@@ -26,7 +26,6 @@ from mamushi_curate import one_process
 from mamushi_curate.pipeline import FIGURE
 from mamushi_runs.commands import _run
 
-GROUP = "start"
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
 """What is laid over a configuration to do without refits."""
 LATER = "How certain they are comes next; what is there stays when you stop it."

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 from mamushi.config.checks import comparisons
 from mamushi.config.kinds import Config
-from mamushi.config.selectors import base_selectors, of_tokens
+from mamushi.config.selectors import derives, kind_of, of_tokens
 from mamushi.registry import plugin
 
 
 def check_tokens(full: Config) -> Iterator[str]:
     """Yield where tokens are ranked and texts are wanted, or a tokenizer is not there."""
-    for name, definition in full["selectors"].items():
-        for key, base in base_selectors(definition):
-            if of_tokens(full, base):
-                at = f"selectors.{name}.{key}"
-                yield f"{at}: {base!r} ranks tokens; name a selector of texts"
+    for name in full["selectors"]:
+        if (base := derives(full, name)) and of_tokens(full, base):
+            at = f"selectors.{name}.{kind_of(full, name).derives}"
+            yield f"{at}: {base!r} ranks tokens; name a selector of texts"
     compared = {**full["grid"], "selectors": full["evidence"]["compared"]}
     lists = {f"{where}.selectors": axes for where, axes in comparisons(full)}
     for key, axes in {"evidence.compared": compared, **lists}.items():

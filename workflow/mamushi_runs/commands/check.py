@@ -17,8 +17,6 @@ from mamushi.errors import UserError, told
 from mamushi_curate.commands import _embedder
 from mamushi_runs.commands import _run
 
-GROUP = "check"
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -22,7 +22,6 @@ from mamushi_runs.commands import _run
 from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate
 from mamushi_runs.sizes import model_size
 
-GROUP = "check"
 STAYS = ("contaminate", "gold", "beta0", "unlearn_list")
 """Rules whose model is not deleted."""
 SUMS = ("jobs", "unknown", "gpu_hours", "disk_gb")

@@ -15,8 +15,6 @@ from mamushi.io.files import check_writable
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 
-GROUP = "decide"
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

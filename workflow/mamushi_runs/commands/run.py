@@ -14,8 +14,6 @@ import argparse
 from mamushi.commands import _as_json
 from mamushi_runs.commands import _run
 
-GROUP = "start"
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

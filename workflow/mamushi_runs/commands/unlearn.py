@@ -17,8 +17,6 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi_runs.commands import _run
 
-GROUP = "act"
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

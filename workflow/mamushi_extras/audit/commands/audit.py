@@ -20,7 +20,6 @@ from mamushi.commands import _as_json
 from mamushi.errors import UserError
 
 _PAGE = Path(__file__).parents[1] / "page"
-GROUP = "decide"
 SIZE = 300
 """Texts that a person reads in an hour."""
 READERS = 2

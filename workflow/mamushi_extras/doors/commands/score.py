@@ -17,7 +17,6 @@ from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi_curate.commands import _places, _row_options
 
-GROUP = "act"
 SCORED_AT_ONCE = 8192
 """Texts that are in memory at a time."""
 SCORE_FORMATS = (".parquet", ".jsonl", ".csv")
