@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
+
+from mamushi_extras.influence.settings import Influenced, check_influence
 
 
 def config_sections() -> dict[str, type[Any]]:
     """Return the further sections of the configuration."""
-    from mamushi_extras.influence.settings import Influenced
-
     return {"influence": Influenced}
 
 
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the mistakes in a complete configuration."""
-    from mamushi_extras.influence.settings import check_influence
-
-    yield from check_influence(full)
+config_checks = check_influence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mamushi_extras.tasks.settings import Tasks
+
 
 def config_sections() -> dict[str, type[Any]]:
     """Return the further sections of the configuration."""
-    from mamushi_extras.tasks.settings import Tasks
-
     return {"tasks": Tasks}

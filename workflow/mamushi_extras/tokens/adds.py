@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from mamushi_extras.tokens.settings import check_tokens
+from mamushi_extras.tokens.token_labels import write_labels
 
 
 def export_formats() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
@@ -13,17 +15,7 @@ def export_formats() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
         "of spans: JSON Lines with input_ids, attention_mask and labels, -100 where a token is "
         "masked, as TRL and axolotl read tokenized texts"
     )
-    return {"labels": (labels, _write_labels)}
+    return {"labels": (labels, write_labels)}
 
 
-def _write_labels(spans: Path, out: Path) -> None:
-    from mamushi_extras.tokens.token_labels import write_labels
-
-    write_labels(spans, out)
-
-
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the mistakes in a complete configuration."""
-    from mamushi_extras.tokens.settings import check_tokens
-
-    yield from check_tokens(full)
+config_checks = check_tokens

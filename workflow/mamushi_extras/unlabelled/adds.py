@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.sources import unlabelled as applies
+from mamushi_extras.unlabelled.settings import check_unlabelled as config_checks
+from mamushi_extras.unlabelled.shown import describe_cell
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
 
-__all__ = ["applies", "describe_cell", "mark_rows", "pool_step", "read_rows"]
+__all__ = ["applies", "config_checks", "describe_cell", "mark_rows", "pool_step", "read_rows"]
 
 
 def read_rows(settings: Mapping[str, Any]) -> Raw:
@@ -35,20 +37,3 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     from mamushi_extras.unlabelled.like import SCREEN
 
     return pool.with_columns(words=column(f"label_{SCREEN}").astype(float))
-
-
-def describe_cell(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Say what is known of a corpus, in lines of `mamushi show`; nothing of another data set, for
-    which scipy.stats, which takes a second, is not imported."""
-    if "share" not in manifest:
-        return {}
-    from mamushi_extras.unlabelled.shown import corpus_lines
-
-    return corpus_lines(manifest)
-
-
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the mistakes in a complete configuration."""
-    from mamushi_extras.unlabelled.settings import check_unlabelled
-
-    yield from check_unlabelled(full)

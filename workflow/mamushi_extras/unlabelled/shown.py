@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mamushi.evidence.verdict import unit_of
-from mamushi_extras.unlabelled.corpus import share_text
 
+def describe_cell(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return lines by their heads, of the manifest of a list of a corpus; none of another one."""
+    if "share" not in manifest:
+        return {}
+    # Here, since they take scipy.stats, whose import takes a second.
+    from mamushi.evidence.verdict import unit_of
+    from mamushi_extras.unlabelled.corpus import share_text
 
-def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return lines by their heads, of the manifest of a list of a corpus."""
     share, unit = manifest["share"], unit_of(manifest)
     by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"
     lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.sources import unlabelled
+from mamushi_extras.windows.settings import WindowsKey, check_windows
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
@@ -51,13 +52,7 @@ def removal_list(listed: ListedTexts) -> ListedTexts:
 
 def dataset_keys() -> type[Any]:
     """Return the further keys of a dataset."""
-    from mamushi_extras.windows.settings import WindowsKey
-
     return WindowsKey
 
 
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the mistakes in a complete configuration."""
-    from mamushi_extras.windows.settings import check_windows
-
-    yield from check_windows(full)
+config_checks = check_windows
