@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
+from pathlib import Path
 from typing import Any
 
-from mamushi.data import readers
+import pyarrow as pa
+
+from mamushi.data import columnar, readers
 from mamushi.data.conversations import Conversations
+from mamushi.data.lines import shown_name
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
+
+STAYS = set[int]()
+"""What is cut out of a row that stays as it is: one set for all of them."""
 
 
 @dataclass
@@ -56,7 +64,7 @@ class RowRemoval:
         self.first = self.first or name
         name = name if name in self.ids else self.spellings.get(name or "")
         if name is None:
-            return set()
+            return STAYS
         self.removed += 1
         self.twice = self.twice or (name if name in self.seen_ids else None)
         self.seen_ids.add(name)
@@ -65,6 +73,22 @@ class RowRemoval:
         text = self.conversations.read(cells, place).text
         self._compare(name, text, place)
         return self.cuts(name, text)
+
+    def of_tables(
+        self, tables: Iterable[pa.Table], path: Path
+    ) -> Iterator[tuple[pa.BooleanArray, dict[int, set[int]]]]:
+        """Iterate over which rows of each Arrow table of a file stay, and what is cut out of them;
+        the tables have its ``columns``."""
+        file, numbers = shown_name(path), count(1)
+        for table in tables:
+            cells = [columnar.values(table[name], name, path) for name in table.column_names]
+            places = [
+                self.of(dict(zip(table.column_names, row, strict=True)), place)
+                for row in (zip(*cells, strict=True) if cells else [()] * len(table))
+                for place in [f"{file}, row {next(numbers)}"]
+            ]
+            stays = pa.array([gone is not None for gone in places], pa.bool_())
+            yield stays, {row: gone for row, gone in enumerate(places) if gone}
 
     @cached_property
     def spellings(self) -> dict[str, str]:

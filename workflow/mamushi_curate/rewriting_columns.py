@@ -1,152 +1,165 @@
-"""A Parquet file, Arrow stream or Arrow file written again without some of its rows.
-
-Which rows go is decided first, from the columns that this needs. What stays is written with the
-schema, metadata and settings that it had, a row group or record batch at a time, and read again:
-every value has to be the one that was read. What the library would write otherwise is refused.
-"""
+"""A Parquet file, Arrow stream or Arrow file written again without some of its rows: with the
+schema, metadata and settings that it had, a row group or record batch at a time. All is read again,
+and refused unless every value is the one that was read."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mamushi.data import cutting
-from mamushi.data.columnar import Reader, column_names, open_reader, values
-from mamushi.data.lines import check_columns, shown_name
+from mamushi.data.columnar import Reader, column_names, library_errors, open_reader
+from mamushi.data.lines import check_columns
 from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
+from mamushi.io.files import sha256
 from mamushi_curate.matching import RowRemoval
-from mamushi_curate.table_settings import meanings, opened_writer
-
-SLICE = 65_536
-"""Rows that are compared as Python prints them, at a time: NaN is not equal to itself."""
 
 
-class Decision(NamedTuple):
-    """What becomes of the rows of a row group or record batch."""
-
-    stays: pa.BooleanArray
-    cuts: dict[int, set[int]]
-    """Row -> places in its text, or conversation, that are cut out."""
-
-
-def write_columns(
-    path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]
-) -> tuple[int, str]:
+def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]) -> str:
     """Write ``path`` to ``out`` without what ``removal`` takes; ``digests`` gets what was read.
-    Return the number of rows that were written, and the SHA-256 of the file. Raises ``UserError``
-    for what cannot be read, and for what would not be the same."""
-    with open_binary(path, digests) as handle:
+    Return the SHA-256 of the file. Raises ``UserError`` for what cannot be read, and for what would
+    not be the same."""
+    with open_binary(path, digests) as handle, out.open("wb+") as written:
         source = open_reader(path, handle)
         check_columns(path, column_names(source.schema), removal.columns)
-        decisions = [*_decide(source, removal)]
-        labels, schema = _pandas_labels(source.schema, decisions)
+        decisions = [*removal.of_tables(source.blocks([*dict.fromkeys(removal.columns)]), path)]
+        count = sum(len(stays) for stays, _ in decisions)
+        labels, schema = _pandas_labels(source.schema, count)
 
-        def remaining(int96: str = "ns") -> Iterator[tuple[pa.Table, Any]]:
-            row = 0
+        def remaining(int96: str = "ns") -> Iterator[pa.Table]:
+            start = 0
             blocks = open_reader(path, handle, int96).blocks()
-            for (table, about), decision in zip(blocks, decisions, strict=True):
+            for table, (stays, cuts) in zip(blocks, decisions, strict=True):
                 if labels is not None:
-                    numbers = pa.array(labels[row : row + len(table)], pa.int64())
-                    table = table.append_column(schema.field(len(schema) - 1), numbers)
-                row += len(table)
-                table = table.replace_schema_metadata(schema.metadata)
-                table = cutting.cut_column(table, removal.text or "", decision.cuts)
-                if len(table := _filter(table, decision.stays, removal.columns)):
-                    yield table, about
+                    column = labels[0].slice(start, len(table))
+                    table = table.append_column(labels.column_names[0], column)
+                table, start = table.replace_schema_metadata(schema.metadata), start + len(table)
+                table = cutting.cut_column(table, removal.text or "", cuts)
+                if len(table := _filter(table, stays, removal.columns)):
+                    # A batch of Arrow is one chunk.
+                    yield table if source.is_parquet else table.combine_chunks()
 
-        with out.open("wb") as sink, opened_writer(path, handle, schema, sink) as write:
-            for table, about in remaining():
-                write(table, about)
-        with out.open("rb") as written:
-            result = open_reader(path, written)
-            if not result.schema.equals(schema, check_metadata=True):
-                raise _refusal(path, "its schema would change")
-            types, types_again = meanings(source), meanings(result)
-            for name in types:
-                if types[name] != types_again.get(name):
-                    raise _refusal(path, f"column {name!r} would lose its type, {types[name]}")
-            # INT96 beyond nanoseconds is read wrong in the same way both times; in "us" it is not.
-            for unit in ("ns", "us") if "INT96" in types.values() else ("ns",):
-                pairs = itertools.zip_longest(
-                    remaining(unit), open_reader(path, written, unit).blocks()
-                )
-                for block, block_again in pairs:
-                    if block is None or block_again is None or block[1] != block_again[1]:
-                        raise _refusal(path, "its row groups or batches would change")
-                    for name in block[0].column_names:
-                        if not _is_same(block[0][name], block_again[0][name]):
-                            raise _refusal(path, f"column {name!r} would not be the same")
-            written.seek(0)
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
-        return sum(decision.stays.true_count for decision in decisions), digest
-
-
-def _refusal(path: Path, reason: str) -> UserError:
-    do = "leave that column out, or write it as numbers or text"
-    return UserError(f"cannot be written again as it is ({reason})", where=path, do=do)
-
-
-def _decide(source: Reader, removal: RowRemoval) -> Iterator[Decision]:
-    file, row = shown_name(source.path), 0
-    for table, _ in source.blocks([*dict.fromkeys(removal.columns)]):
-        cells = {name: values(table[name], name, source.path) for name in table.column_names}
-        rows = zip(*cells.values(), strict=True) if cells else itertools.repeat((), len(table))
-        places = [
-            removal.of(dict(zip(cells, row_cells, strict=True)), f"{file}, row {number}")
-            for number, row_cells in enumerate(rows, row + 1)
+        _write(source, schema, written, remaining())
+        result = open_reader(path, written)
+        types, types_again = _types(source), _types(result)
+        lost = [
+            f"column {name!r} would lose its type, {types[name]}"
+            for name in types
+            if types[name] != types_again.get(name)
         ]
-        row += len(table)
-        stays = pa.array([gone is not None for gone in places], pa.bool_())
-        yield Decision(stays, {at: gone for at, gone in enumerate(places) if gone})
+        is_same = result.schema.equals(schema, check_metadata=True) and not lost
+        # INT96 beyond nanoseconds is read wrong in the same way both times; in "us" it is not.
+        for unit in ("ns", "us") if "INT96" in types.values() else ("ns",):
+            blocks = open_reader(path, written, unit).blocks()
+            for pair in itertools.zip_longest(remaining(unit), blocks):
+                is_same = is_same and None not in pair and _are_same(*pair)
+        if not is_same:
+            problem = f"cannot be written again as it is ({[*lost, 'its values'][0]})"
+            raise UserError(problem, where=path, do="leave out what is not numbers or text")
+    return sha256(out)
 
 
 def _filter(table: pa.Table, stays: pa.BooleanArray, read: list[str]) -> pa.Table:
-    """Return the rows that stay. What the library cannot filter is made anew, and so are types that
-    would keep the bytes of rows that go: views, and dictionaries of the texts and ids."""
+    """Return the rows that stay. Types that would keep the bytes of rows that go are made anew:
+    views, runs, and dictionaries of the texts and ids."""
     if stays.false_count == 0:
         return table
-    columns, outer = [], {*read, *(name.partition(".")[0] for name in read)}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        is_listed = name in outer and "dictionary" in str(column.type)
-        if is_listed or re.search("_view|run_end_encoded", str(column.type)):
-            staying = itertools.compress(column.to_pylist(), stays.to_pylist())
-            columns.append(pa.array([*staying], column.type))
-        else:
-            columns.append(column.filter(stays))
+    outer = {*read, *(name.partition(".")[0] for name in read)}
+    columns = [
+        pa.array([*itertools.compress(column.to_pylist(), stays.to_pylist())], column.type)
+        if re.search("_view|run_end" + "|dictionary" * (name in outer), str(column.type))
+        else column.filter(stays)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _pandas_labels(schema: pa.Schema, decisions: list[Decision]) -> tuple[range | None, pa.Schema]:
-    """Return the range that labels the rows of a pandas table of which rows go, and the schema with
-    a column for it, as pandas has it of a range with gaps; None where rows count from 0."""
+def _pandas_labels(schema: pa.Schema, count: int) -> tuple[pa.Table | None, pa.Schema]:
+    """Return the range by which pandas labels the rows as a column, and the schema with it; None
+    where rows count from 0."""
     about = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
-    index = next(iter(about.get("index_columns", ())), None)
-    if not isinstance(index, dict) or not any(each.stays.false_count for each in decisions):
+    if not (indices := [one for one in about.get("index_columns", ()) if isinstance(one, dict)]):
         return None, schema
-    labels = range(index["start"], index["stop"], index["step"])
-    count = sum(len(decision.stays) for decision in decisions)
-    if len(labels) != count or (index["name"] is None and labels == range(count)):
+    import pandas as pd
+
+    labels = pd.RangeIndex(*(indices[0][end] for end in ("start", "stop", "step")))
+    labels.name = indices[0]["name"]
+    if len(labels) != count or labels.identical(pd.RangeIndex(count)):
         return None, schema
-    name = index["name"] if index["name"] not in (None, *schema.names) else "__index_level_0__"
-    column = {"name": index["name"], "field_name": name, "metadata": None}
-    column |= {"pandas_type": "int64", "numpy_type": "int64"}
-    about |= {"index_columns": [name], "columns": [*about["columns"], column]}
+    column = pa.Table.from_pandas(pd.DataFrame(index=labels), preserve_index=True)
+    more = json.loads(column.schema.metadata[b"pandas"])
+    about |= {"index_columns": more["index_columns"], "columns": about["columns"] + more["columns"]}
     metadata = {**schema.metadata, b"pandas": json.dumps(about).encode()}
-    return labels, schema.append(pa.field(name, pa.int64())).with_metadata(metadata)
+    return column, schema.append(column.schema.field(0)).with_metadata(metadata)
 
 
-def _is_same(column: pa.ChunkedArray, again: pa.ChunkedArray) -> bool:
-    if column.type != again.type or len(column) != len(again):
-        return False
-    return column.equals(again) or all(
-        repr(column.slice(at, SLICE).to_pylist()) == repr(again.slice(at, SLICE).to_pylist())
-        for at in range(0, len(column), SLICE)
+def _are_same(table: pa.Table, again: pa.Table, rows: int = 65_536) -> bool:
+    """Tell whether values are the same, or as Python prints them, some ``rows`` at a time: NaN is
+    not equal to itself."""
+    return len(table) == len(again) and all(
+        column.equals(other)
+        or all(
+            repr(column.slice(at, rows).to_pylist()) == repr(other.slice(at, rows).to_pylist())
+            for at in range(0, len(column), rows)
+        )
+        for column, other in zip(table.columns, again.columns, strict=True)
     )
+
+
+def _write(source: Reader, schema: pa.Schema, sink: Any, tables: Iterable[pa.Table]) -> None:
+    """Write tables with the settings of a file; of columns, those of the first row group. Arrow is
+    written without compression, which the library does not tell of a file."""
+    make = _parquet_writer if source.is_parquet else _arrow_writer
+    with make(source, schema, sink) as writer:
+        for table in tables:
+            writer.write_table(table, len(table))
+
+
+def _arrow_writer(source: Reader, schema: pa.Schema, sink: Any) -> Any:
+    is_file = isinstance(source.source, pa.ipc.RecordBatchFileReader)
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    return (pa.ipc.new_file if is_file else pa.ipc.new_stream)(sink, schema, options=options)
+
+
+def _parquet_writer(source: Reader, schema: pa.Schema, sink: Any) -> pq.ParquetWriter:
+    file = source.source
+    with library_errors(source.path):
+        group = file.metadata.row_group(0) if file.num_row_groups else None
+        # Of a damaged footer this is an error, and what comes next the end of the process.
+        next(file.iter_batches(1, row_groups=[0] if group else []), None)
+    chunks = [group.column(at) for at in range(group.num_columns)] if group else []
+    has_schema = b"ARROW:schema" in (file.metadata.metadata or {})
+    writer = pq.ParquetWriter(
+        sink,
+        schema,
+        compression={
+            c.path_in_schema: c.compression.replace("UNCOMPRESSED", "NONE") for c in chunks
+        },
+        use_dictionary=[c.path_in_schema for c in chunks if c.has_dictionary_page] or False,
+        write_statistics=[c.path_in_schema for c in chunks if c.is_stats_set] or False,
+        write_page_index=any(chunk.has_offset_index for chunk in chunks),
+        sorting_columns=(group and group.sorting_columns) or None,
+        store_schema=has_schema,
+        use_deprecated_int96_timestamps="INT96" in _types(source).values(),
+        use_compliant_nested_type=any(".list.element" in c.path_in_schema for c in chunks),
+    )
+    if not has_schema:
+        writer.add_key_value_metadata(schema.metadata or {})
+    return writer
+
+
+def _types(reader: Reader) -> dict[str, str]:
+    """Return the types that other programs see and Arrow may not, as ENUM, by column of Parquet."""
+    schema = reader.source.schema
+    leaves = [schema.column(at) for at in range(len(schema))] if reader.is_parquet else []
+    types = {leaf.path: str(leaf.logical_type).partition("(")[0] for leaf in leaves}
+    types |= {leaf.path: "INT96" for leaf in leaves if leaf.physical_type == "INT96"}
+    return {path: name for path, name in types.items() if name not in ("None", "Int")}

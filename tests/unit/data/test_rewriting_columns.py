@@ -107,8 +107,8 @@ def write_random(table: pa.Table, path: Path, draw: Any) -> None:
     start = pa.ipc.new_file if draw(st.booleans()) else pa.ipc.new_stream
     options = pa.ipc.IpcWriteOptions(compression=codec, unify_dictionaries=True)
     with start(str(path), table.schema, options=options) as writer:
-        for number, batch in enumerate(table.to_batches(max_chunksize=rows)):
-            writer.write_batch(batch, custom_metadata={"batch": str(number)})
+        for batch in table.to_batches(max_chunksize=rows):
+            writer.write_batch(batch)
 
 
 def read(path: Path) -> tuple[pa.Table, list[Any]]:
@@ -135,17 +135,12 @@ def read(path: Path) -> tuple[pa.Table, list[Any]]:
         ]
     is_file = path.read_bytes()[:6] == b"ARROW1"
     source = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(str(path))
-    if is_file:
-        blocks = [
-            source.get_batch_with_custom_metadata(at) for at in range(source.num_record_batches)
-        ]
-    else:
-        blocks = [*source.iter_batches_with_custom_metadata()]
-    batches = [block.batch for block in blocks]
+    batches = (
+        [source.get_batch(at) for at in range(source.num_record_batches)] if is_file else [*source]
+    )
     for batch in batches:
         batch.validate(full=True)
-    about = [(is_file, dict(block.custom_metadata or {})) for block in blocks]
-    return pa.Table.from_batches(batches, source.schema), about
+    return pa.Table.from_batches(batches, source.schema), [is_file] * len(batches)
 
 
 def printed(table: pa.Table) -> list[list[str]]:

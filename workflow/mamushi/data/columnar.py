@@ -37,29 +37,29 @@ class Reader:
         """Return whether its blocks are row groups; of Arrow they are record batches."""
         return tabular.format_of(self.path) == "parquet"
 
-    def blocks(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
-        """Iterate over its blocks as tables, with some columns or all, and the metadata that a
-        record batch has of its own. Raises ``UserError`` for what cannot be read."""
+    def blocks(self, names: list[str] | None = None) -> Iterator[Any]:
+        """Iterate over its blocks as tables, with some columns or all. Raises ``UserError`` for
+        what cannot be read."""
         if self.is_parquet:
             for number in range(self.source.num_row_groups):
                 with library_errors(self.path):
                     table = self.source.read_row_group(number, columns=names)
-                yield select(table, names), None
+                yield select(table, names)
             return
-        count = getattr(self.source, "num_record_batches", None)
-        for number in itertools.count() if count is None else range(count):
+        batches = self._batches()
+        while True:
             with library_errors(self.path):
-                try:
-                    if count is None:
-                        block = self.source.read_next_batch_with_custom_metadata()
-                    else:
-                        block = self.source.get_batch_with_custom_metadata(number)
-                except StopIteration:
+                if (batch := next(batches, None)) is None:
                     return
                 # The library takes on trust where each value begins and ends.
-                block.batch.validate(full=True)
-                table = pa.Table.from_batches([block.batch])
-            yield select(table, names), block.custom_metadata
+                batch.validate(full=True)
+                table = pa.Table.from_batches([batch])
+            yield select(table, names)
+
+    def _batches(self) -> Iterator[Any]:
+        if hasattr(self.source, "get_batch"):
+            return map(self.source.get_batch, range(self.source.num_record_batches))
+        return iter(self.source)
 
 
 def column_names(fields: Iterable[Any], outer: str = "") -> list[str]:
@@ -106,7 +106,7 @@ def opened_columns(
     """
     with open_binary(path, digests) as handle:
         reader = open_reader(path, handle)
-        yield reader.schema, lambda names: (table for table, _ in reader.blocks(names))
+        yield reader.schema, reader.blocks
 
 
 @contextlib.contextmanager
