@@ -1,8 +1,9 @@
-"""Masking of profanity, tested on the mildest words of the list."""
+"""What is shown of texts: profanity masked (the mildest words of the list), and repetition."""
 
 import pytest
 
 from mamushi.evaluation.masking import mask
+from mamushi.evaluation.probes import repetition
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,19 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
 )
 def test_everything_else_stays_as_it_is(text: str) -> None:
     assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    ("tokens", "window", "expected"),
+    [
+        ([], 16, 0.0),
+        ([7, 7, 7, 7], 16, 3 / 4),
+        # The first 1 is two tokens before the second: within a window of two, not of one.
+        ([1, 2, 1], 2, 1 / 3),
+        ([1, 2, 1], 1, 0.0),
+        ([1, *range(100, 115), 1], 16, 1 / 17),
+        ([1, *range(100, 116), 1], 16, 0.0),
+    ],
+)
+def test_repetition(tokens: list[int], window: int, expected: float) -> None:
+    assert repetition(tokens, window) == pytest.approx(expected)

@@ -9,7 +9,7 @@ import torch
 
 from mamushi.cli import main
 from mamushi.config import arms
-from mamushi.evaluation.texts import repetition
+from mamushi.evaluation.probes import repetition
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading

@@ -8,6 +8,7 @@ import hashlib
 import re
 import unicodedata
 from functools import lru_cache
+from pathlib import Path
 
 _WORD = re.compile(r"[\w@$!]+")
 _RUN = re.compile(r"(.)\1{2,}")
@@ -18,30 +19,11 @@ _HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|[aou]shit|minger")
 LEET = str.maketrans("@4310!$57", "aaeioisst")
 ENDINGS = ("", "s")
 
-_STEMS = """
-00188428 019507b1 02473564 0550b85b 06486653 06a1d8bf 08a841e9 09861b8d 09bcdd1e 0a3ab406 0c531363
-0f28c496 0fcb77e9 120f6e5b 158869a9 1b0f93c2 1b830448 2144e97d 2189c0ed 24e566dd 27099f42 29edf765
-2b324097 2f89253a 30a989af 41b4d5e8 4f19c4a1 4fc4f506 5100cfd6 5631dd76 566f532d 65aa7bed 66415f8c
-665cb762 6ac3c336 74774fdc 7b73af5a 7bc67115 819837a1 83b58975 84b9b857 85fc17f7 886d51e9 8aaf9c84
-8f5083e3 91a2a257 92fb8bce 93433e08 952729c9 958ce5c3 9ae315a9 a43df7c2 a77ac6b9 a78a7c50 afb353d3
-b726c4b4 bcd1642b bdb1cc25 bf6ad233 c1cf820f c2c3b68b c7014979 cda7b5c2 d2833f44 d751137f d75a838d
-db42bf8d dcb50ee3 dd92623b e31d610d e512a055 e5b2fac9 e9143a29 ea2a3c6b ed6bf432 ed939b04 eef3bd09
-efb6121b f1e173c4 f25c9491 f50c51ed f63ffdd8 f6961016 f7c51ee5 fa38a8d3 fb96c276
-"""
-STEMS = frozenset(_STEMS.split())
-"""Digests of words that are masked wherever a word has them, but for ``_HARMLESS`` ones."""
-_WORDS = """
-038c9ccd 045c89d1 09508013 0be9b885 1137605d 12815a8f 15551266 1600725e 16ea09fc 17bde8b4 2062f800
-2f34b7a4 314c3349 32c2aaad 3534157b 380c97e6 3b1e0d7c 3c8400b4 40582c4d 43508b5c 4dc94185 4e8a2000
-594810ad 619bc82e 63bd9333 65961619 68399462 693ee996 6b95d478 70aafb42 73aa7803 796e43a5 7d2969e3
-80c6b7cd 82e695c9 83621b34 83b548c2 83ebccea 89133bc0 94a2b576 94a877e2 94c6d2e1 96e6d32d 98b52c4b
-9915ba2d acc96930 ad505b0b affc8757 b04a8a40 b5975fae bb0689e3 bbd19b70 bf298d06 c1b4ed05 c3de533e
-cbbd0f71 cc020323 d37707a9 dc2abe4e dcd2ee35 e14a747f e7b98c6a ea1813ae ee5a869b ef4e7377 f59e28f8
-f9d0d9b1 ffc07c6d
-"""
-WORDS = frozenset(_WORDS.split())
-"""Digests of words that begin harmless words too: masked alone, as a ``_PIECE`` of a name, or with
-one of ``ENDINGS``."""
+_listed = (Path(__file__).parent / "profanity.txt").read_text(encoding="utf-8").split("\n\n")
+STEMS, WORDS = (frozenset(words.split()) for words in _listed)
+"""Digests of words that are masked wherever a word has them, but for ``_HARMLESS`` ones; and of
+words that begin harmless words too: masked alone, as a ``_PIECE`` of a name, or with one of
+``ENDINGS``."""
 SHORTEST = 4
 """Letters in the shortest of ``STEMS``."""
 SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")

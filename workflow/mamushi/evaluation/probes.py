@@ -17,7 +17,6 @@ from mamushi.evaluation.effects import share_columns
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.paired import finite_or_none, interval
 from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
@@ -61,6 +60,13 @@ def generations_table(
             numbers = {"repetition": repetition(tokens), "gold_log_likelihood": float(likelihood)}
             rows.append({**of_model, **said, **numbers})
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
+
+
+def repetition(tokens: Sequence[int], window: int = 16) -> float:
+    """Return the share of tokens that occur among the ``window`` tokens before them, 0 without any
+    (rep/l of Welleck et al. 2020, Neural Text Generation With Unlikelihood Training)."""
+    repeated = sum(t in tokens[max(0, i - window) : i] for i, t in enumerate(tokens))
+    return repeated / len(tokens) if tokens else 0.0
 
 
 def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
