@@ -112,8 +112,8 @@ def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def some(column: Any, chosen: NDArray[np.bool_]) -> Any:
-    """Return the cells that are ``chosen`` (n,), of any column of n rows."""
-    if chosen.all():
+    """Return the cells that are ``chosen`` (n,), of any column of n rows, or None."""
+    if column is None or chosen.all():
         return column
     if hasattr(column, "dtype"):
         return column[chosen]

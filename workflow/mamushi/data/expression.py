@@ -116,12 +116,8 @@ def _column_names(tree: ast.expr, quoted: Mapping[str, str]) -> tuple[str, ...]:
 def column_of(cells: Any, *, typed: bool) -> Any:
     """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
     become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
-    texts. Raises ``UserError`` for cells of several types."""
-    try:
-        column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
-    except (pa.ArrowException, OverflowError) as error:
-        do = "give its cells one type: numbers, booleans or text"
-        raise UserError(f"has cells of several types ({error})", do=do) from None
+    texts. Raises ``pa.ArrowException`` or ``OverflowError`` for cells of several types."""
+    column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
     if typed:
         return column
     text = pc.utf8_trim_whitespace(filled(column))

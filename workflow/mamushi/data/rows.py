@@ -1,7 +1,4 @@
-"""What each row of a table is: its text, id, domain and section.
-
-Nothing heavy is imported, since every dry run comes here.
-"""
+"""What each row of a user's table is: its text, id, domain and section."""
 
 from __future__ import annotations
 
@@ -10,20 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mamushi.data.cells import Cells, store
-from mamushi.data.conversations import Conversations, Spoken, text_columns
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.data.cells import Cells, some, store
+from mamushi.data.conversations import TURNS, Conversations, Spoken, text_columns
 from mamushi.data.expression import column_of, filled, parse
+from mamushi.data.labels import COLUMN
 from mamushi.data.lines import check_text
+from mamushi.data.other_columns import numbers_or_categories
+from mamushi.data.raw import Raw
 from mamushi.data.readers import FileTable, name_at, name_of
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.domains import SECTIONS
 
-_SHOWN = 5
-"""Values of a column that a message lists."""
-_LONGEST = 40
-"""Characters of each."""
-_MARKING = 3
-"""Columns whose values a message lists."""
+_SHOWN, _LONGEST, _MARKING = 5, 40, 3
+"""Values of a column that a message lists, characters of each, and columns."""
 
 
 def needed_columns(settings: Mapping[str, Any]) -> list[str]:
@@ -36,59 +37,98 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
-    ``forget`` (None where a row is of neither domain), ``section``, ``group``, empty without a
-    column of groups, and ``turns`` as JSON, empty where no text is a conversation.
+def raw_of(
+    table: FileTable,
+    settings: Mapping[str, Any],
+    sources: Mapping[str, str] | None = None,
+    others: Sequence[str] = (),
+) -> Raw:
+    """Return the rows of a table that was made from the files ``sources``, with its ``others`` that
+    the settings do not name.
 
     Raises ``UserError`` for a text that is not text, a missing or NaN id or mark, an unknown
-    section, a value of a domain that no row has, and a row of both domains.
+    section, a value of a domain that no row has, a row of both domains, and a loss of answers alone
+    where there are no turns.
     """
-    n, identifier, section = len(table.places), settings["id"], settings["section"]
-    group = settings.get("group")
-    texts, turns = texts_and_turns(
-        table, Conversations(settings["text"], settings.get("part", "whole"))
-    )
+    n, section, group = len(table.places), settings["section"], settings.get("group")
+    spoken = Conversations(settings["text"], settings.get("part", "whole"))
+    texts, turns = _texts_and_turns(table, spoken)
+    forget, stays = _domains(table, settings)
     numbers = table.numbers or range(1, n + 1)
-    return {
-        "ids": _names(table, identifier) if identifier else store(zip(map(str, numbers)))[0],
+    columns: dict[str, Any] = {
+        "ids": _names(table, settings["id"])
+        if settings["id"]
+        else store(zip(map(str, numbers)))[0],
         "texts": texts,
-        "turns": turns,
-        "forget": _domains(table, settings),
+        "forget": forget,
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
-        "group": _names(table, group, False) if group else [],
+        "stratum": [""] * n,
+        "places": table.places,
+        "group": _names(table, group, False) if group else None,
     }
+    labels: dict[str, Any] = {name: table.columns[name] for name in settings["labels"]}
+    for name in others:
+        if (values := numbers_or_categories(table.columns[name])) is not None:
+            labels[f"{COLUMN}{name}".removeprefix("label_")] = values
+    metadata: dict[str, Any] = {"part": spoken.part} if spoken.are_turns else {}
+    if spoken.are_turns and turns.column.null_count < n:
+        labels[TURNS] = turns
+    if settings.get("assistant_only_loss"):
+        if TURNS not in labels:
+            problem = "assistant_only_loss is of turns, and there are none"
+            do = "name a column of conversations, all of which is ranked, or leave it out"
+            raise UserError(problem, where=settings["path"], do=do)
+        metadata["assistant_only_loss"] = True
+    left_out = n - int(stays.sum())
+    return Raw(
+        **{name: some(column, stays) for name, column in columns.items()},
+        labels={name: some(column, stays) for name, column in labels.items()},
+        sources=sources or {},
+        dropped={"neither forget nor retain": left_out} if left_out else {},
+        extra_metadata=metadata,
+    )
 
 
-def _domains(table: FileTable, settings: Mapping[str, Any]) -> list[bool | None]:
-    """Return of each row whether it is of the forget domain. Where both domains are marked, a row
-    may be of neither: then None, and an empty cell marks nothing. Where nobody marked the domain,
-    none is. Raises ``UserError`` where the marks leave a domain without rows."""
-    forget, retain = settings["forget"], settings["retain"]
-    if not {"where", "column"} & forget.keys():
-        return [False] * len(table.places)
-    domains: list[bool | None] = [*_marked(table, forget, retain is None)]
-    if retain is not None:
-        for row, retained in enumerate(_marked(table, retain, False)):
-            if domains[row] and retained:
-                problem, do = (
-                    "of the forget and of the retain domain",
-                    "make them exclude each other",
-                )
-                raise UserError(problem, where=table.places[row], do=do)
-            domains[row] = domains[row] if domains[row] or retained else None
-    for domain, mark, present in (("forget", forget, True), ("retain", retain or forget, False)):
-        if present not in domains and not settings.get("answers"):
+def _texts_and_turns(table: FileTable, conversations: Conversations) -> list[Cells]:
+    """Return the texts, null counting as empty, and of conversations their turns. Raises
+    ``UserError`` for a text that is none."""
+    columns = [table.columns[name] for name in conversations.columns]
+
+    def read() -> Iterator[Spoken]:
+        for place, *cells in zip(table.places, *columns, strict=True):
+            spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
+            check_text(spoken.text, place)
+            yield spoken
+
+    return store(read(), 2)
+
+
+def _domains(
+    table: FileTable, settings: Mapping[str, Any]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows are of the forget domain, and which of one at all: where both domains are
+    marked a row may be of neither, and an empty cell marks nothing. Where nobody marked the domain,
+    none is of it. Raises ``UserError`` where the marks leave a domain without rows."""
+    marks, n = (settings["forget"], settings["retain"]), len(table.places)
+    if not {"where", "column"} & marks[0].keys():
+        return np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+    forget = _marked(table, marks[0], marks[1] is None)
+    retain = ~forget if marks[1] is None else _marked(table, marks[1], False)
+    if (both := np.flatnonzero(forget & retain)).size:
+        problem, do = "of the forget and of the retain domain", "make them exclude each other"
+        raise UserError(problem, where=table.places[int(both[0])], do=do)
+    for domain, mark, rows in (("forget", marks[0], forget), ("retain", marks[1], retain)):
+        if not (rows.any() or settings.get("answers")):
+            mark, count = (mark, "no row") if mark else (marks[0], "every row")
             text = mark.get("where") or f"{mark['column']} in {mark['values']}"
-            rows = "every row" if domain == "retain" and retain is None else "no row"
-            problem = f"the {domain} domain has no texts: {text!r} is true of {rows}"
+            problem = f"the {domain} domain has no texts: {text!r} is true of {count}"
             names = parse(text).names if "where" in mark else [mark["column"]]
-            do = "; ".join(_values(table, name) for name in names[:_MARKING])
+            do = "; ".join(_most_common(table, name) for name in names[:_MARKING])
             raise UserError(problem, where=table.file, do=do or "name a column in it")
-    return domains
+    return forget, forget | retain
 
 
-def _values(table: FileTable, column: str) -> str:
+def _most_common(table: FileTable, column: str) -> str:
     """Return the most common values of a column, for a message."""
     counts = Counter(str(name_of(cell))[:_LONGEST] for cell in table.columns[column])
     values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
@@ -96,29 +136,45 @@ def _values(table: FileTable, column: str) -> str:
     return f"column {column!r} has {', '.join(values)}{others}"
 
 
-def _marked(table: FileTable, mark: Mapping[str, Any], filled_alone: bool) -> list[bool]:
-    """Return which rows are marked; with ``filled_alone`` no cell of it may be empty."""
+def _marked(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> NDArray[np.bool_]:
+    """Return which rows are marked (n,); with ``no_empty`` no cell of it may be empty."""
     if "column" in mark:
-        return _among(table, mark["column"], mark["values"], filled_alone)
-    where = parse(mark["where"])
-    columns = {name: _arrow(table, name) for name in where.names}
-    marks = where.marks(columns, len(table.places), table.file)
-    if filled_alone and None in marks:
-        row = marks.index(None)
+        return _among(table, mark["column"], mark["values"], no_empty)
+    where, columns = parse(mark["where"]), dict[str, Any]()
+    for name in where.names:
+        with located(f"{table.file}, column {name!r}"):
+            columns[name] = column_of(table.columns[name], typed=table.typed)
+    marks = pa.array(where.marks(columns, len(table.places), table.file), pa.bool_())
+    if no_empty and marks.null_count:
+        row = pc.index(marks.is_null(), True).as_py()
         name = next(name for name in where.names if not filled(columns[name])[row].is_valid)
         problem = f"column {name!r} is empty, and {where.text!r} hangs on it"
         do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
         raise UserError(problem, where=table.places[row], do=do)
-    return [bool(mark) for mark in marks]
+    return np.asarray(marks.fill_null(False))
 
 
-def _arrow(table: FileTable, name: str) -> Any:
-    """Return a column as Arrow has it."""
-    try:
-        return column_of(table.columns[name], typed=table.typed)
-    except UserError as error:
-        where = f"{table.file}, column {name!r}"
-        raise UserError(error.problem, where=where, do=error.do) from None
+def _among(
+    table: FileTable, column: str, values: Sequence[Any], no_empty: bool
+) -> NDArray[np.bool_]:
+    """Return which cells have one of ``values``. A value that never occurs is taken for a slip, and
+    with ``no_empty`` so is an empty cell.
+
+    In a table without types, a value that is given as text is a cell as it stands.
+    """
+    cells = _names(table, column, no_empty)
+    present, matching = set(cells), set()
+    for value in values:
+        if table.typed or isinstance(value, str):
+            same = present & {name_of(value)}
+        else:
+            same = {cell for cell in present if cell and _spells(cell, value)}
+        if not same:
+            where = f"{table.file}, column {column!r}"
+            problem = f"no row has the value {name_of(value)!r}"
+            raise UserError(problem, where=where, do=_most_common(table, column))
+        matching |= same
+    return np.array([cell in matching for cell in cells], dtype=np.bool_)
 
 
 def _spells(cell: str, value: Any) -> bool:
@@ -132,41 +188,20 @@ def _spells(cell: str, value: Any) -> bool:
         return False
 
 
-def _names(table: FileTable, column: str, filled: bool = True) -> Cells:
+def _names(table: FileTable, column: str, no_empty: bool = True) -> Cells:
     """Return each cell's name, None where it has none. Raises ``UserError`` at the first of these
-    if they are to be ``filled``, and at one that holds several values."""
+    with ``no_empty``, and at a cell of several values."""
 
-    def names() -> Iterator[str | None]:
+    def names() -> Iterator[tuple[str | None]]:
         for value, place in zip(table.columns[column], table.places, strict=True):
             name = name_at(value, column, place)
-            if name is None and filled:
+            if name is None and no_empty:
                 problem = f"column {column!r} is {value!r}"
                 raise UserError(problem, where=place, do="give every row a value")
             check_text(name or "", place)
-            yield name
+            yield (name,)
 
-    return store(zip(names()))[0]
-
-
-def _among(table: FileTable, column: str, values: Sequence[Any], filled: bool) -> list[bool]:
-    """Return which cells have one of ``values``. A value that never occurs is taken for a slip, and
-    with ``filled`` so is an empty cell.
-
-    In a table without types, a value that is given as text is a cell as it stands.
-    """
-    cells = _names(table, column, filled)
-    present, matching = set(cells), set()
-    for value in values:
-        if table.typed or isinstance(value, str):
-            same = present & {name_of(value)}
-        else:
-            same = {cell for cell in present if cell and _spells(cell, value)}
-        if not same:
-            where = f"{table.file}, column {column!r}"
-            problem = f"no row has the value {name_of(value)!r}"
-            raise UserError(problem, where=where, do=_values(table, column))
-        matching |= same
-    return [cell in matching for cell in cells]
+    return store(names())[0]
 
 
 def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list[str | None]:
@@ -181,20 +216,3 @@ def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list
             raise UserError(f"section {name!r} in column {column!r}", where=place, do=do)
         sections.append(section_of[name])
     return sections
-
-
-def texts_and_turns(
-    table: FileTable, conversations: Conversations
-) -> tuple[Sequence[str], Sequence[str | None]]:
-    """Return the texts, null counting as empty, and of conversations their turns. Raises
-    ``UserError`` for a text that is none."""
-    columns = [table.columns[name] for name in conversations.columns]
-
-    def read() -> Iterator[Spoken]:
-        for place, *cells in zip(table.places, *columns, strict=True):
-            spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
-            check_text(spoken.text, place)
-            yield spoken
-
-    texts, turns = store(read(), 2)
-    return texts, turns if conversations.are_turns else []

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
 from mamushi.data.lines import SEPARATORS, Dialect
-from mamushi.data.loaders.table import raw_of, read_raw
+from mamushi.data.loaders.table import read_raw
 from mamushi.data.raw import Raw
 from mamushi.data.readers import FileTable, TableRow
-from mamushi.data.rows import needed_columns
+from mamushi.data.rows import needed_columns, raw_of
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi_extras.unlabelled import like

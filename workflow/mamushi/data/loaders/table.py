@@ -8,7 +8,7 @@ another table, or a blocklist finds them. A column may hold a ready-made split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -28,7 +28,6 @@ from mamushi.io.copies import localized
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
-    from mamushi.data.readers import FileTable
 
 FILES: dict[str, list[str]] = {"path": []}
 SHARDS = True
@@ -131,7 +130,7 @@ class Settings(Section):
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read the table. Raises ``UserError`` as ``readers.read_file_columns`` and
-    ``rows.raw_columns``."""
+    ``rows.raw_of``."""
     from mamushi.rooms import additions
 
     if settings["path"] is None:
@@ -150,7 +149,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     from mamushi.data import readers
     from mamushi.data.lines import Dialect
     from mamushi.data.other_columns import other_columns
-    from mamushi.data.rows import needed_columns
+    from mamushi.data.rows import needed_columns, raw_of
 
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
@@ -158,57 +157,3 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     others = other_columns(path, needed, dialect) if asked else []
     table = readers.read_file_columns(path, [*needed, *others], dialect)
     return raw_of(table, settings, table.digests, others)
-
-
-def raw_of(
-    table: FileTable,
-    settings: Mapping[str, Any],
-    sources: Mapping[str, str] | None = None,
-    others: Sequence[str] = (),
-) -> Raw:
-    """Return the rows of a table that was made from the files ``sources``, with its ``others`` that
-    the settings do not name. Raises ``UserError`` as ``rows.raw_columns``."""
-    import numpy as np
-
-    from mamushi.data.cells import some
-    from mamushi.data.conversations import TURNS
-    from mamushi.data.labels import COLUMN
-    from mamushi.data.other_columns import numbers_or_categories
-    from mamushi.data.raw import Raw
-    from mamushi.data.rows import raw_columns
-
-    columns = raw_columns(table, settings)
-    kept = np.array([forget is not None for forget in columns["forget"]], dtype=np.bool_)
-    left_out = len(kept) - int(kept.sum())
-    labels = {name: some(table.columns[name], kept) for name in settings["labels"]}
-    for name in others:
-        if (values := numbers_or_categories(table.columns[name])) is not None:
-            labels[f"{COLUMN}{name}".removeprefix("label_")] = values[kept]
-    if any(columns["turns"]):
-        labels[TURNS] = some(columns["turns"], kept)
-    return Raw(
-        ids=some(columns["ids"], kept),
-        texts=some(columns["texts"], kept),
-        forget=np.array(some(columns["forget"], kept), dtype=bool),
-        section=some(columns["section"], kept),
-        stratum=[""] * (len(kept) - left_out),
-        places=some(table.places, kept),
-        labels=labels,
-        group=some(columns["group"], kept) if columns["group"] else None,
-        sources=sources or {},
-        dropped={"neither forget nor retain": left_out} if left_out else {},
-        extra_metadata=_metadata_of_turns(settings, columns["turns"]),
-    )
-
-
-def _metadata_of_turns(settings: Mapping[str, Any], turns: Sequence[str | None]) -> dict[str, Any]:
-    """Return what of conversations is ranked and predicted. Raises ``UserError`` where there are no
-    turns of which some are not."""
-    metadata = {"part": settings.get("part", "whole")} if turns else {}
-    if not settings.get("assistant_only_loss"):
-        return metadata
-    if not any(turns):
-        problem = "assistant_only_loss is of turns, and there are none"
-        do = "name a column of conversations, all of which is ranked, or leave it out"
-        raise UserError(problem, where=settings["path"], do=do)
-    return {**metadata, "assistant_only_loss": True}
