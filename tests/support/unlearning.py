@@ -107,13 +107,3 @@ def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """All weights, brought together where the model is cut over processes."""
     parameters = language_model.named_parameters()
     return {name: sharding.full_tensor(p.detach()).clone() for name, p in parameters}
-
-
-SHORT = of_lengths([1, 5, 1, 1, 6, 1])
-"""So that in batches of one there are steps in which a process has nothing to predict."""
-
-
-def of_batch(kind: str, batch: int) -> tuple[PreTrainedModel, Outcome]:
-    """Six steps of so many texts of each domain."""
-    forget = SHORT if batch == 1 else None
-    return run(kind, None, forget, training={"batch_size": batch}, micro=2)

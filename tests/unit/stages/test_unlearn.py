@@ -10,7 +10,6 @@ import pytest
 from safetensors.torch import load_file
 
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
@@ -27,7 +26,6 @@ from tests.support.stage_files import (
     unlearning,
     write_start,
 )
-from tests.support.steps import kill_at
 
 HEADS = ("train_input_embedding", "train_output_head")
 TRAINS = {"trained_blocks": 2}
@@ -151,17 +149,6 @@ def test_a_stopped_run_says_so_in_its_card(base: Path, tmp_path: Path) -> None:
     card = read_json(tmp_path / "card.json")
     assert (card["stopped_at"], card["steps"]) == (1, 0)
     assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 1
-
-
-def test_a_killed_run_goes_on(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, out = tmp_path / "whole", tmp_path / "out"
-    assert unlearn(base, whole) == 0
-    calls = kill_at(monkeypatch, 4, UserError)
-    assert unlearn(base, out) == 2
-    assert (out / "card.json.state").exists() and not (out / "trained.safetensors").exists()
-    assert unlearn(base, out) == 0
-    assert len(calls) == 4 + 11 - 3
-    assert tensors(out / "trained.safetensors") == tensors(whole / "trained.safetensors")
 
 
 @pytest.mark.parametrize("blocks", [2, 4])
