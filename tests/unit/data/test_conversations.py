@@ -295,7 +295,7 @@ def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
     assert raw.group is not None and [*raw.group[:4]] == ["1", "1", "1", "2"]
     # A template is of the whole.
     assert TURNS not in raw.labels
-    with pytest.raises(UserError, match="messages: nothing is cut out of conversations"):
+    with pytest.raises(UserError, match="nothing is cut out of conversations"):
         load(path, form.text, windows={**WINDOWS, "action": "cut"})
 
 

@@ -20,14 +20,9 @@ def applies(settings: Mapping[str, Any]) -> bool:
 
 
 def divide_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Divide the documents of a table into windows. Raises ``UserError`` where conversations would
-    be cut."""
-    from mamushi.errors import UserError
+    """Divide the documents of a table into windows."""
     from mamushi_extras.windows.windows import divide
 
-    if "part" in raw.extra_metadata and settings["windows"]["action"] == "cut":
-        do = "leave cut out: then conversations go as a whole"
-        raise UserError(f"{settings['text']}: nothing is cut out of conversations", do=do)
     return divide(raw, settings["windows"], not unlabelled(settings))
 
 

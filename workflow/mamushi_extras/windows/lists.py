@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,15 @@ from mamushi_curate.commands._removal_list import ListedTexts
 from mamushi_curate.matching import RowRemoval
 from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
-_Windows = Mapping[str, Mapping[WindowSpan, str]]
+Windows = Mapping[str, Mapping[WindowSpan, str]]
 """By document, the digest of each window by its characters there."""
 
 
 @dataclass(frozen=True)
 class DocumentList(ListedTexts):
-    """A list of ``windows`` whose documents go. Where the documents are ``labelled``, the whole
-    goes of one in which the list ends; else a document goes for each window that is listed."""
+    """A list of ``windows`` whose documents go."""
 
-    windows: _Windows = field(default_factory=dict)
-    labelled: bool = False
+    windows: Windows = field(default_factory=dict)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go, with their windows compared."""
@@ -47,7 +45,7 @@ class CutList(DocumentList):
         return [*self.all]
 
     def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
-        """Do as ``RemovalList``, also where changed texts may go: none are cut unseen."""
+        """Do as other lists, also where changed texts may go: none are cut unseen."""
         options = argparse.Namespace(**{**vars(args), "changed_texts": False})
         return super().text(options, columns, data)
 
@@ -74,7 +72,7 @@ class CutList(DocumentList):
 class WindowRemoval(RowRemoval):
     """Which rows go for which of their ``windows``."""
 
-    windows: _Windows = field(default_factory=dict)
+    windows: Windows = field(default_factory=dict)
 
     def is_same(self, name: str, text: str) -> bool | None:
         """Tell whether the windows of a text are those that were ranked; None of a text of which
@@ -112,26 +110,24 @@ def as_window_list(listed: ListedTexts) -> ListedTexts:
     of the list say how documents were divided."""
     divided = (listed.rows or {})["windows"]
     if divided["action"] == "cut":
-        return CutList(**vars(listed), windows=_by_document(listed.texts.items()))
-    labelled = bool(divided["labelled"])
+        return CutList(**vars(listed), windows=_by_document(listed.texts))
     documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
     texts, cross_posts = {**listed.texts}, set()
     for row in listed.duplicates():
-        of, document = document_of(row["kept_id"] or ""), document_of(row["id"])
+        original, document = document_of(row["kept_id"] or ""), document_of(row["id"])
         if row["reason"] == "cross_post":
             cross_posts.add(document)
-        goes = of in documents if labelled else row["kept_id"] in listed.copies
+        goes = original in documents if divided["labelled"] else row["kept_id"] in listed.copies
         if goes and document not in documents:
-            documents[of].append(document)
+            documents[original].append(document)
             texts[row["id"]] = row["text_sha256"]
     copies = {name: [*dict.fromkeys(several)] for name, several in documents.items()}
     changed = {"ids": [*documents], "copies": copies, "cross_posts": sorted(cross_posts)}
-    windows = _by_document(texts.items())
-    return DocumentList(**{**vars(listed), **changed}, windows=windows, labelled=labelled)
+    return DocumentList(**{**vars(listed), **changed}, windows=_by_document(texts))
 
 
-def _by_document(texts: Iterable[tuple[str, str]]) -> _Windows:
+def _by_document(texts: Mapping[str, str]) -> Windows:
     windows: dict[str, dict[WindowSpan, str]] = {}
-    for window, digest in texts:
+    for window, digest in texts.items():
         windows.setdefault(document_of(window), {})[span_of(window)] = digest
     return windows

@@ -15,6 +15,7 @@ from mamushi.data.conversations import TURNS
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.scripts import begins, inside
+from mamushi.errors import UserError
 
 BREAKS = {
     "blank_line": re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*"),
@@ -44,13 +45,6 @@ def window_spans(text: str, words: int, paragraphs: str | None) -> Iterator[Wind
             yield begin[n * i // count], begin[n * (i + 1) // count]
 
 
-def parts(text: str, settings: Mapping[str, Any]) -> list[WindowSpan]:
-    """Return the windows of a text by the settings ``windows`` of a dataset; of one without words
-    the whole."""
-    windows = window_spans(text, settings["words"], settings["paragraphs"])
-    return [*windows] or [(0, len(text))]
-
-
 def document_of(window: str) -> str:
     """Return the id of the document of a window."""
     return window.rpartition("#")[0]
@@ -66,41 +60,39 @@ def span_of(window: str) -> WindowSpan:
 class DocumentRows(Raw):
     """Windows of documents that go as a whole: copies are documents."""
 
-    @property
-    def documents(self) -> list[str]:
-        """Return the id of the document of each row."""
-        return [document_of(window) for window in self.ids]
-
     def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:
         """Return which windows are of documents that are copies of others."""
-        documents, forget = self.documents, self.forget[rows]
-        of_rows = pa.array([documents[row] for row in rows.tolist()])
-        codes = of_rows.dictionary_encode().indices.to_numpy()
+        documents = pa.array([document_of(self.ids[row]) for row in rows.tolist()])
+        codes = documents.dictionary_encode().indices.to_numpy()
         first = np.unique(codes, return_index=True)[1]
         joined = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
-        copies = find_duplicates(joined, forget[first], **settings)
+        copies = find_duplicates(joined, self.forget[rows][first], **settings)
         masks = (copies.kept, copies.exact, copies.near, copies.crossed)
         return Duplicates(first[copies.roots][codes], *(mask[codes] for mask in masks))
 
 
 def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     """Return the windows of documents as rows, which have the label and the group of theirs; what
-    lies beside a corpus that nobody labelled, and is of the domain, is one window."""
+    lies beside a corpus that nobody labelled, and is of the domain, is one window. So is a text
+    without words, which is left to be counted as empty. Raises ``UserError`` where conversations
+    would be cut."""
+    is_cut = settings["action"] == "cut"
+    if is_cut and "part" in raw.extra_metadata:
+        do = "leave cut out: then conversations go as a whole"
+        raise UserError("nothing is cut out of conversations", where="windows", do=do)
     check_unique(raw.ids, raw.places)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
+        windows = window_spans(text, settings["words"], settings["paragraphs"])
         is_example = not labelled and raw.forget[row]
-        # An empty text is left to be counted as one.
-        for start, stop in [(0, len(text))] if is_example else parts(text, settings):
+        for start, stop in (not is_example and [*windows]) or [(0, len(text))]:
             rows.append(row)
             ids.append(f"{raw.ids[row]}#{start}-{stop}")
             texts.append(text[start:stop])
     groups = raw.group or raw.ids
     group = [groups[row] or raw.ids[row] for row in rows]
     metadata = {**raw.extra_metadata, "windows": {**settings, "labelled": labelled}}
-    windows = raw.take(rows, ids=ids, texts=texts, group=group, extra_metadata=metadata)
+    divided = raw.take(rows, ids=ids, texts=texts, group=group, extra_metadata=metadata)
     # No template is of a part of a conversation.
-    windows = replace(windows, labels={n: c for n, c in windows.labels.items() if n != TURNS})
-    if not labelled or settings["action"] != "remove":
-        return windows
-    return DocumentRows(**vars(windows))
+    divided = replace(divided, labels={n: c for n, c in divided.labels.items() if n != TURNS})
+    return divided if is_cut or not labelled else DocumentRows(**vars(divided))
