@@ -22,14 +22,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.data import cutting, readers
+from mamushi.data import readers
 from mamushi.data.columnar import opened_columns
 from mamushi.data.lines import USUAL, Dialect, records
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
-from mamushi_curate import rewriting_columns
+from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.matching import RowRemoval
 
 INFO = "dataset_info.json"
@@ -165,7 +165,7 @@ def _write_lines(
     """Write a file of lines again, and compare each byte that was written with those that were read
     of the records that stay."""
     form, stays, again = tabular.format_of(path), hashlib.sha256(), dict[str, str]()
-    separator, quote = dialect.at(path)
+    dialect = dialect.at(path)
     header, written, packing = b"", False, tabular.packing_of(path)
     source = records(path, removal.columns, strict=False, dialect=dialect, digests=digests)
     with _packed(out, packing) as handle:
@@ -176,11 +176,10 @@ def _write_lines(
                 row = raw.decode("utf-8", "surrogateescape")
                 if form == "txt":
                     row = cutting.without_characters(row, gone)
-                elif separator is None:
-                    row = cutting.of_line(row, removal.text or "", gone)
+                elif dialect.separator is None:
+                    row = cutting.cut_object(row, removal.text or "", gone)
                 else:
-                    number = cutting.place_of(header, separator, removal.text or "", quote=quote)
-                    row = cutting.of_row(row, separator, number, gone, quote=quote)
+                    row = cutting.cut_row(row, header, dialect, removal.text or "", gone)
                 raw = row.encode("utf-8", "surrogateescape")
             if gone is not None:
                 if form == "json" and cells is not None:

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data import cutting
 from mamushi.data.columnar import Reader, column_names, library_errors, open_reader
 from mamushi.data.lines import check_columns
 from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
+from mamushi_curate.cutting import cut_column
 from mamushi_curate.matching import RowRemoval
 
 
@@ -42,7 +42,7 @@ def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str,
                     column = labels[0].slice(start, len(table))
                     table = table.append_column(labels.column_names[0], column)
                 table, start = table.replace_schema_metadata(schema.metadata), start + len(table)
-                table = cutting.cut_column(table, removal.text or "", cuts)
+                table = cut_column(table, removal.text or "", cuts)
                 if len(table := _filter(table, stays, removal.columns)):
                     # A batch of Arrow is one chunk.
                     yield table if source.is_parquet else table.combine_chunks()

@@ -1,4 +1,4 @@
-"""Windows cut out of their documents: these bytes go, all others stay as they are."""
+"""Windows cut out of their documents: these go, all other values stay as they are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.data import cutting
+from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
+from mamushi_curate import cutting
 from mamushi_curate.commands import _removal_list
 from tests.support.removal_files import command, link, removal_list, write_duplicates
 
@@ -61,16 +62,14 @@ def cut(data: Path, out: str, *words: str) -> Path:
 
 
 @pytest.mark.parametrize("ascii_only", [True, False], ids=["escaped", "plain"])
-def test_of_json_lines_only_the_bytes_of_a_window_go(tmp_path: Path, ascii_only: bool) -> None:
+def test_of_json_lines_a_window_goes(tmp_path: Path, ascii_only: bool) -> None:
     def lines(texts: Mapping[str, str]) -> bytes:
-        rows = []
-        for name in TEXTS:
-            if name not in texts:
-                continue
-            text = json.dumps(texts[name], ensure_ascii=ascii_only).replace("/", "\\/")
-            first = f'{{"texts": "other",  "no": [{{"text": "}}"}}, 1.50], "id": "{name}" '
-            rows.append(f'{first}, "text" :{text}, "z": null}}\r\n')
-        return b"\xef\xbb\xbf" + "".join(rows).encode()
+        rows = [
+            {"texts": "other", "no": [{"text": "}"}, 1.5, 2**70], "id": name, "text": text}
+            for name, text in texts.items()
+        ]
+        dumped = (f"{json.dumps(row, ensure_ascii=ascii_only)}\r\n" for row in rows)
+        return b"\xef\xbb\xbf" + "".join(dumped).encode()
 
     data = tmp_path / "data.jsonl"
     data.write_bytes(lines(TEXTS))
@@ -88,15 +87,13 @@ def stay() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
-@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
-def test_of_csv_quotes_and_line_ends_stay(tmp_path: Path, kind: str, quoting: int) -> None:
+def test_of_csv_a_window_goes(tmp_path: Path, kind: str) -> None:
     data = tmp_path / f"data.{kind}"
 
     def content(texts: Mapping[str, str]) -> bytes:
         path = tmp_path / "rows"
         with path.open("w", encoding="utf-8-sig", newline="") as handle:
-            mark = "\t" if kind == "tsv" else ","
-            writer = csv.writer(handle, delimiter=mark, quoting=quoting)  # type: ignore[arg-type]
+            writer = csv.writer(handle, delimiter="\t" if kind == "tsv" else ",")
             rows = [(f'"{name}"', name, text, "x\ny") for name, text in texts.items()]
             writer.writerows([("what", "id", "text", "end"), *rows])
         return path.read_bytes()
@@ -105,11 +102,12 @@ def test_of_csv_quotes_and_line_ends_stay(tmp_path: Path, kind: str, quoting: in
     assert cut(data, f"clean.{kind}").read_bytes() == content(stay())
 
 
-def test_a_cell_without_quotes_keeps_none_unless_it_would_begin_with_one() -> None:
-    assert cutting.of_row('1,ab"c,2\r\n', ",", 1, {0}) == '1,b"c,2\r\n'
-    row = cutting.of_row('1,ab"c",2\n', ",", 1, {0, 1})
-    assert row == '1,"""c""",2\n' and next(csv.reader([row], strict=True)) == ["1", '"c"', "2"]
-    assert cutting.of_row(",,x y", ",", 2, {1, 2}) == ",,x"
+def test_without_quotes_a_cell_is_what_stands_there() -> None:
+    header, plain = b"a,b,c\n", Dialect(",", quote=False)
+    assert cutting.cut_row('1,ab"c,2\r\n', header, plain, "b", {0}) == '1,b"c,2\r\n'
+    row = cutting.cut_row('1,ab"c",2\n', header, Dialect(","), "b", {0, 1})
+    assert next(csv.reader([row], strict=True)) == ["1", '"c"', "2"]
+    assert cutting.cut_object('{"a": {"b": "xyz"}}', "a.b", {1}) == '{"a": {"b": "xz"}}'
 
 
 KINDS = [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
@@ -191,4 +189,4 @@ def test_windows_are_cut_where_they_are_what_was_ranked(tmp_path: Path, column: 
         assert not out.exists()
     data.write_text(whole + "c,\n", encoding="utf-8")
     command("apply", found, "--data", data, "--out", out)
-    assert out.read_text("utf-8") == 'id,text\na,"say please"\nb,no\nc,\n'
+    assert out.read_text("utf-8") == "id,text\na,say please\nb,no\nc,\n"

@@ -10,17 +10,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
-from mamushi.data.cutting import BOM, behind, quotes
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, lacks
 from mamushi.io import tabular
 
 # No limit on the length of a field: that of a text is `data.max_characters`.
 csv.field_size_limit(sys.maxsize)
+BOM = "\ufeff"
+_SPACE = re.compile(r"[ \t\r\n]*")
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 MARK = BOM.encode()
 HEAD = 50
@@ -53,8 +54,7 @@ class Dialect(NamedTuple):
             text = io.TextIOWrapper(handle, "utf-8-sig", errors="replace", newline="")
             lines, likely = [*itertools.islice(text, HEAD)], []
         for separator in ",;|\t":
-            rows = csv.reader(lines, delimiter=separator, quoting=quotes(self.quote))
-            widths = [len(row) for row in rows if row]
+            widths = [len(row) for row in self._replace(separator=separator).cells(lines) if row]
             if len(lines) == HEAD:
                 # Of a cell of many lines the end may not be read.
                 widths = widths[:-1] or widths
@@ -63,6 +63,12 @@ class Dialect(NamedTuple):
             problem = f"its cells may be divided by {' or '.join(map(repr, likely))}"
             raise UserError(problem, where=path, do="say by which with --separator")
         return self._replace(separator=likely[0] if likely else ",")
+
+    def cells(self, lines: Iterable[str], *, strict: bool = False) -> Any:
+        """Return the parser of some lines, which gives the cells of a row at a time."""
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
+        separator = self.separator or ","
+        return csv.reader(lines, delimiter=separator, strict=strict, quoting=quoting)
 
 
 USUAL = Dialect()
@@ -155,7 +161,7 @@ def _delimited(
             # A byte-order mark may stand in front of any row where files were joined.
             yield line.lstrip(BOM) if line[0] == BOM and len(lines) == 1 else line
 
-    reader = csv.reader(lines_of_row(), delimiter=separator, strict=True, quoting=quotes(quote))
+    reader = dialect.cells(lines_of_row(), strict=True)
     try:
         for cells in reader:
             row = "".join(lines)
@@ -247,18 +253,23 @@ def _rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
         yield Record(line, _object(row, place), place)
 
 
+def _behind(text: str, at: int) -> int:
+    """Return where in JSON what is no space stands, from a place on."""
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+
 def _json_array(path: Path, text: str) -> Iterator[Record]:
     """Iterate over the objects of an array, each with the comma before it."""
     start = at = text.index("[") + 1
     place, number = shown_name(path), 0
     yield Record(text[:start].encode(), None, place)
     try:
-        while text[at := behind(text, at)] != "]" or text[start:at].strip():
+        while text[at := _behind(text, at)] != "]" or text[start:at].strip():
             number += 1
             place = f"{shown_name(path)}, row {number}"
             row, stop = DECODER.raw_decode(text, at)
             yield Record(text[start:stop].encode(), _object(row, place), place)
-            start, at = stop, behind(text, stop)
+            start, at = stop, _behind(text, stop)
             if text[at] == "]":
                 break
             if text[at] != ",":

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mamushi.data.cutting import without_characters
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 from mamushi_curate.commands._removal_list import ListedTexts
+from mamushi_curate.cutting import without_characters
 from mamushi_curate.matching import RowRemoval
 from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
