@@ -1,13 +1,9 @@
 """Farthest from the retain mean first: s(x) = |x - mu2|_p."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Positive, Section
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(Section):
@@ -19,8 +15,6 @@ class Settings(Section):
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Return s(x) of all n examples: the higher, the earlier a forget text is removed."""
     import numpy as np
-
-    from mamushi.selection.pool import Scored
 
     x = pool.embeddings.astype(np.float64)
     away = x - x[~pool.forget].mean(axis=0)
@@ -34,6 +28,3 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 #   COMPARISON = "..."       why its lists are there for comparison alone; the words may name a
 #                            setting: {of}
 #   READS_TEXTS = True       it reads `pool.texts`
-#   READS_TOKENS = True      it reads `pool.tokens` and `pool.contamination`
-#   NETWORKS = "networks"    the setting that names a selector of kind `mamushi`, in whose place it
-#                            is given that one's settings

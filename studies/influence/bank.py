@@ -41,8 +41,9 @@ from mamushi.lm.raking import plan_raking
 from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
 from mamushi.lm.training import finetune
 from mamushi.registry import load, plugin
-from mamushi.selection.pool import Pool, scored_by
+from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
+from mamushi.selection.scores import scored_by
 from mamushi.unlearning.editing import edit_logits
 from mamushi.unlearning.loop import steps_of, unlearn
 from mamushi.unlearning.relearning import relearn

@@ -23,7 +23,8 @@ from markdown.extensions.toc import slugify
 from mamushi import cli, registry
 from mamushi.config.kinds import defaults, hints
 from mamushi.config.sections import configuration
-from mamushi.selection.pool import Pool, rank_forget
+from mamushi.selection.pool import Pool
+from mamushi.selection.scores import rank_forget
 from mamushi.unlearning.objective import Nll
 from tests.support.pages import PAGES
 

@@ -31,7 +31,7 @@ started: Callable[[], None]
 ended: Callable[[bool], None]
 """Our ``onsuccess:`` or ``onerror:``, as well."""
 FEW_JOBS = 4
-OF_JOBS = ("mamushi.cli", "mamushi.selection.pool")
+OF_JOBS = ("mamushi.cli", "mamushi.selection.scores")
 """What nearly all jobs import of this package, beside the modules of stages."""
 _closing = contextlib.ExitStack()
 """What ends with the run."""

@@ -9,7 +9,8 @@ import numpy as np
 from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task
 from mamushi.selection.metrics import auc
-from mamushi.selection.pool import Pool, Scored, rank_forget
+from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.scores import rank_forget
 from mamushi_extras.windows.documents import DOCUMENT, keep_best_windows, score_documents
 
 CODES = np.array([0, 1, 0, 1, 2, 2, 2])

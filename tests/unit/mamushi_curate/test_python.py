@@ -30,7 +30,7 @@ from mamushi.registry import load, plugin
 from mamushi.running import stage as declared
 from mamushi.running.machine import sees_gpu
 from mamushi.running.threads import as_in_a_command, side_by_side
-from mamushi.selection.pool import read_pool
+from mamushi.selection.scores import read_pool
 from mamushi.selection.selectors import mamushi_lr
 from tests.support.lab import SHAPE
 

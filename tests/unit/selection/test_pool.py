@@ -13,7 +13,8 @@ from mamushi.io import vectors
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, spearman
-from mamushi.selection.pool import Pool, Scored, rank_forget, read_pool
+from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.scores import rank_forget, read_pool
 from mamushi.selection.statistics import standard_scale, sums
 from tests.support.score_files import write_embeddings, write_examples
 

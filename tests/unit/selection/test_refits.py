@@ -9,8 +9,9 @@ from mamushi.io import schemas
 from mamushi.registry import plugin, plugins
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
-from mamushi.selection.pool import Pool, rank_forget
+from mamushi.selection.pool import Pool
 from mamushi.selection.refits import as_table, make_refits, of_tables, refit_seed
+from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import with_words
 

@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import cosine_distances, paired_distances
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import pool as pool_module
-from mamushi.selection.pool import Pool, Scored, rank_forget
+from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors import kcenter
 from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words

@@ -16,7 +16,8 @@ one_for_arithmetic()
 import hashlib, json, sys
 import numpy as np
 from mamushi.registry import load, plugin, plugins
-from mamushi.selection.pool import Pool, rank_forget
+from mamushi.selection.pool import Pool
+from mamushi.selection.scores import rank_forget
 from mamushi.selection.refits import make_refits
 
 rng = np.random.default_rng(0)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_table
-from mamushi.selection import pool as pools
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.pool import Pool
+from mamushi.selection.pool import BLOCK_BYTES, Pool
+from mamushi.selection.scores import read_matrix
 
 _Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
 
@@ -42,7 +42,7 @@ def read_embeddings(path: str | Path) -> Pool:
     """Read the table ``embeddings`` alone as a pool."""
     table = read_table(path, schemas.EMBEDDINGS, ["id", "domain"])
     ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
-    return Pool(ids, forget, pools.read_matrix(path, ids))
+    return Pool(ids, forget, read_matrix(path, ids))
 
 
 class Domain:
@@ -60,7 +60,7 @@ class Domain:
 
     def _embedded(self) -> Iterator[Doubles]:
         """Yield the embeddings in float64, in blocks of bounded memory."""
-        size = max(1, pools.BLOCK_BYTES // (8 * self.embeddings.shape[1]))
+        size = max(1, BLOCK_BYTES // (8 * self.embeddings.shape[1]))
         for start in range(0, len(self.positions), size):
             yield self.embeddings[self.positions[start : start + size]].astype(np.float64)
 

@@ -18,7 +18,8 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_groups
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored, name_columns, score_columns, scored_by, scored_of
+from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.scores import name_columns, score_columns, scored_by, scored_of
 
 WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")

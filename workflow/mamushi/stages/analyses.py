@@ -74,7 +74,7 @@ def calibrate(
     from mamushi.evidence.verdict import dependence, judge_scores, ratio_checks
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
-    from mamushi.selection.pool import read_pool, same_ids
+    from mamushi.selection.scores import read_pool, same_ids
 
     ratio, whole = read_ratio(scores, refits)
     table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])

@@ -78,7 +78,7 @@ def rank_pool(
     from mamushi.io.tables import read_metadata, write_table
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
-    from mamushi.selection.pool import scored_by, table_of
+    from mamushi.selection.scores import scored_by, table_of
 
     wall, cpu = time.perf_counter(), time.process_time()
     scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
@@ -98,7 +98,7 @@ def rank_pool(
 
 
 def _pool(settings: Score, examples: Path, embeddings: Path, base: Path | None = None) -> Pool:
-    from mamushi.selection.pool import read_pool
+    from mamushi.selection.scores import read_pool
 
     texts = plugin("selector", settings.kind).reads_texts
     return read_pool(embeddings, examples, base, texts=texts)

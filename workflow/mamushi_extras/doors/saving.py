@@ -32,7 +32,8 @@ from mamushi.registry import plugin
 from mamushi.selection import linear
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
-from mamushi.selection.pool import Pool, read_pool
+from mamushi.selection.pool import Pool
+from mamushi.selection.scores import read_pool
 from mamushi.selection.stacking import combined, embedding, inner_scores, ngrams
 from mamushi.selection.statistics import standard_scale, sums
 from mamushi.selection.word_vectors import WordComponents, fit_components

@@ -108,7 +108,7 @@ def influence_scores(
     The embeddings say which texts are ranked, as for every selector, and nothing else. Raises
     ``UserError`` for an influence of other texts.
     """
-    from mamushi.selection.pool import read_pool
+    from mamushi.selection.scores import read_pool
     from mamushi_extras.influence.pooling import summed_influence
 
     pool = read_pool(embeddings, examples)

@@ -3,14 +3,8 @@
 Paper, Appendix "Reverse Mamushi": removes the examples with the smallest density ratio first.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from mamushi.config.kinds import Section
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 DERIVES = "of"
 """The setting that names the selector whose scores it needs."""
@@ -25,8 +19,6 @@ class Settings(Section):
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = -s_of(x); the folds are those of the other selector."""
-    from mamushi.selection.pool import Scored
-
     if pool.base is None:
         raise ValueError("anti_mamushi needs the scores of another selector")
     return Scored(-pool.base.scores, fold=pool.base.fold)

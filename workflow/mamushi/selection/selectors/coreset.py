@@ -1,18 +1,12 @@
 """Nearest to the forget centroid first: s(x) = -|x - mu1|_2 (paper, Appendix "Baselines")."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = -|x - mu1|_2 with mu1 the mean of the forget embeddings."""
     import numpy as np
 
-    from mamushi.selection.pool import Scored
     from mamushi.selection.statistics import centroids
 
     mu1, _ = centroids(pool)

@@ -3,19 +3,13 @@
 Paper, Appendix "Baselines".
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = d_cos(x, mu2) with mu2 the mean of the retain embeddings."""
     import numpy as np
 
-    from mamushi.selection.pool import Scored
     from mamushi.selection.statistics import centroids, cosine_distances
 
     mu2 = np.stack(centroids(pool)[1:])

@@ -8,14 +8,10 @@ As all of the paper's baselines it scores the texts of which means and covarianc
 at the width of a language model tells apart what does not differ: see ``lr_maha``.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mamushi.config.kinds import Section
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(Section):

@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mamushi.errors import UserError
+from mamushi.selection.pool import Pool, Scored
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from mamushi.selection.pool import Pool, Scored
 
 RETAIN_SCORES = False
 GRAM = 4 * 2**30
@@ -38,8 +37,6 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
     first centre whatever the order of the rows. Raises ``UserError`` for more than ``MOST`` points.
     """
     import numpy as np
-
-    from mamushi.selection.pool import Scored
 
     members = pool.forget_by_id()
     if len(members) > MOST:

@@ -1,18 +1,12 @@
 """Largest embedding first: s(x) = |x|_2 of the raw embedding (paper, Appendix "Baselines")."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = |x|_2."""
     import numpy as np
 
-    from mamushi.selection.pool import Scored
     from mamushi.selection.statistics import products
 
     _, squares = products(pool, np.empty((0, pool.width)))

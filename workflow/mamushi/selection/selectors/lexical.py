@@ -1,14 +1,10 @@
 """The cross-fitted logit of a logistic regression on the words themselves, without a model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Positive
+from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.settings import CrossFitted
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
 

@@ -3,19 +3,13 @@
 Paper, Section 4 and Appendix "Baselines".
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = d_cos(x, mu2) - d_cos(x, mu1) with mu1, mu2 the means of the two domains."""
     import numpy as np
 
-    from mamushi.selection.pool import Scored
     from mamushi.selection.statistics import centroids, cosine_distances
 
     to1, to2 = cosine_distances(pool, np.stack(centroids(pool))).T

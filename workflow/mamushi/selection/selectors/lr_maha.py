@@ -10,14 +10,10 @@ there are nearly as many directions as texts: of 600 texts in 576 dimensions eit
 separates shuffled labels.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mamushi.config.kinds import Section
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(Section):

@@ -4,15 +4,11 @@ Paper, Section 4 and Appendix "Classifier Details". By Lemma 1, the logit that m
 cross-entropy is log p1(x)/p2(x) + log pi1/pi2; with balanced class weights the second term is zero.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mamushi.config.kinds import Count, Fraction, Natural, NotNegative, Positive, listed
+from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.settings import CrossFitted
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(CrossFitted):

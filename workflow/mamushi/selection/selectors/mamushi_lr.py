@@ -5,15 +5,11 @@ classes of ``mamushi``. The MLP's alpha is divided by the batch size, SGDClassif
 alpha / 4096 they are regularised alike, where SGD does not converge and ``newton-cholesky`` does.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mamushi.config.kinds import Count, Positive
+from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.settings import CrossFitted
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(CrossFitted):

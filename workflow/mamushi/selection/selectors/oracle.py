@@ -4,17 +4,10 @@ Paper, Proposition "optimal selection": no region of the same p1-mass removes mo
 less, so this ranking bounds all others.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = log p1(x)/p2(x)."""
-    from mamushi.selection.pool import Scored
-
     assert pool.truth is not None, "oracle needs the true log-density ratio"
     return Scored(pool.truth)

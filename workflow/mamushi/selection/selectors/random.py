@@ -3,14 +3,8 @@
 Score: an independent draw from U(0, 1) by the seed, for forget examples alone.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from mamushi.config.kinds import Natural, Section
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 RETAIN_SCORES = False
 COMPARISON = "its order is drawn by chance"
@@ -29,8 +23,6 @@ class Settings(Section):
 def score(pool: Pool, settings: dict[str, int], seed: int) -> Scored:
     """Score s(x) ~ U(0, 1). The draws go by id, so the order of the rows does not matter."""
     import numpy as np
-
-    from mamushi.selection.pool import Scored
 
     scores = np.full(len(pool.ids), np.nan)
     members = pool.forget_by_id()

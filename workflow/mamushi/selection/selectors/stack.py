@@ -6,15 +6,11 @@ no label of a fold has a part in its scores. It trains no network, and takes a t
 of `mamushi`, the paper's selector.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Positive
+from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.settings import CrossFitted
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
 

@@ -5,15 +5,9 @@ mean resultant length R = |sum(u)|/n, the concentration k = R (d - R^2) / (1 - R
 constants do not depend on x and are left out, so the score is a log-density ratio up to a constant.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from mamushi.errors import UserError
 from mamushi.io.domains import DOMAINS
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 SAME_DIRECTION = 1e-12
 """1 - R below this is rounding: all directions are one, and k has no finite value."""
@@ -26,7 +20,6 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
     """
     import numpy as np
 
-    from mamushi.selection.pool import Scored
     from mamushi.selection.statistics import products
 
     total = np.zeros((2, pool.width))

@@ -1,0 +1,148 @@
+"""A pool from its tables, and the table of its scores."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mamushi.data.labels import group_codes
+from mamushi.errors import UserError, other_examples
+from mamushi.io import schemas
+from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.io.vectors import large_matrix, ranked
+from mamushi.registry import load, plugin
+from mamushi.rooms import additions
+from mamushi.selection.pool import Pool, Scored
+
+Strings = NDArray[np.object_]
+
+
+def read_pool(
+    embeddings: str | Path,
+    examples: str | Path,
+    base: str | Path | None = None,
+    *,
+    texts: bool = False,
+) -> Pool:
+    """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
+
+    Raises ``UserError`` when they do not hold the same examples in one order, and when an embedding
+    is not finite (its id is named).
+    """
+    table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
+    listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
+    if not all(table[name].combine_chunks().equals(listed[name]) for name in ("id", "domain")):
+        raise other_examples(embeddings, examples)
+    ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
+    ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)
+    of_texts = listed["text"].to_numpy(zero_copy_only=False) if texts else None
+    groups, of_base = group_codes(listed["group"]), None
+    del table, listed
+    if base is not None:
+        scores = read_table(base, schemas.SCORES, ["id", "score", "fold"])
+        if not same_ids(scores, ids):
+            raise other_examples(base, embeddings)
+        of_base = scored_of(scores)
+    pool = Pool(
+        ids=ids,
+        forget=forget,
+        embeddings=read_matrix(embeddings, ids),
+        truth=None if np.isnan(ratio).all() else ratio,
+        base=of_base,
+        texts=of_texts,
+        groups=groups,
+    )
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)
+
+    metadata = read_metadata(examples)
+    for step in additions("pool_step"):
+        pool = step(pool, metadata, column)
+    return pool
+
+
+def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
+    """Score a pool by a selector, and pass the scores through the pool's steps."""
+    scored: Scored = load("selector", kind).score(pool, settings, seed)
+    by_chance = plugin("selector", kind).by_chance
+    for step in pool.score_steps:
+        scored = step(scored, pool, by_chance)
+    return scored
+
+
+def table_of(pool: Pool, scored: Scored) -> pa.Table:
+    """Return the table ``scores``. Raises ``ValueError`` as ``rank_forget``."""
+    order = rank_forget(pool, scored)
+    ranks = np.zeros(len(pool.ids), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    columns = {**name_columns(pool), **score_columns(scored)}
+    columns["rank"] = pa.array(ranks, mask=~pool.forget)
+    return pa.table(columns, schema=schemas.SCORES.schema)
+
+
+def name_columns(pool: Pool) -> dict[str, pa.Array]:
+    """Return the columns ``id`` and ``domain`` of a table of scores."""
+    domain = pc.if_else(pa.array(pool.forget), FORGET, RETAIN)
+    return {"id": pa.array(pool.ids, pa.string()), "domain": domain}
+
+
+def score_columns(scored: Scored) -> dict[str, pa.Array]:
+    """Return the columns ``score`` and ``fold`` of a table of scores."""
+    n, fold = len(scored.scores), scored.fold
+    return {
+        "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
+        "fold": pa.nulls(n, pa.int16()) if fold is None else pa.array(fold),
+    }
+
+
+def rank_forget(pool: Pool, scored: Scored) -> NDArray[np.int64]:
+    """Return positions of the n1 forget examples, highest score first, ties by id.
+
+    Raises ``ValueError`` when a forget example has no finite score: a mistake of the selector.
+    """
+    by_id = pool.forget_by_id()
+    scores = scored.scores[by_id]
+    if not np.isfinite(scores).all():
+        raise ValueError(f"no finite score for {pool.ids[by_id[~np.isfinite(scores)][0]]!r}")
+    if scored.order is not None:
+        if not np.array_equal(np.sort(scored.order), np.sort(by_id)):
+            raise ValueError("the order is no permutation of the forget examples")
+        return scored.order
+    return by_id[np.argsort(-scores, kind="stable")]
+
+
+def scored_of(table: pa.Table) -> Scored:
+    """Return the columns ``score`` and ``fold`` of a table."""
+    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
+    return Scored(np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
+
+
+def same_ids(table: pa.Table, ids: Strings) -> bool:
+    """Return whether a table has the examples ``ids``, in their order."""
+    return bool(table["id"].equals(pa.chunked_array([pa.array(ids, pa.string())])))
+
+
+def read_matrix(path: str | Path, ids: Strings) -> NDArray[np.float16]:
+    """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
+    the table. Raises ``UserError`` for one that is not finite."""
+    file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+    width, start = file.schema_arrow.field("embedding").type.list_size, 0
+    matrix = large_matrix((len(ids), width), Path(path).parent)
+    for group in range(file.num_row_groups):
+        for piece in file.read_row_group(group, columns=["embedding"])["embedding"].chunks:
+            vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
+            # No float16 but NaN and infinity has all five bits of the exponent set.
+            odd = ((vectors.view(np.uint16) & 0x7C00) == 0x7C00).any(axis=1)
+            if odd.any():
+                problem = f"the embedding of {ids[start + odd.argmax()]!r} holds NaN or infinity"
+                raise UserError(problem, where=path)
+            matrix[start : start + len(vectors)] = vectors
+            start += len(vectors)
+    matrix.flags.writeable = False
+    return matrix
