@@ -39,8 +39,7 @@ def task_scores(
     settings: TaskScores,
     job: Job,
 ) -> None:
-    """Ask a model tasks of lm-evaluation-harness. Raises ``UserError`` where that is not installed,
-    has no such task, or cannot get its data."""
+    """Ask a model tasks of lm-evaluation-harness. Raises as ``score_tasks``."""
     from importlib.metadata import version
 
     import pyarrow as pa
@@ -48,17 +47,16 @@ def task_scores(
     from mamushi.errors import UserError
     from mamushi.io.tables import write_table
     from mamushi.lm.loading import open_tokenizer
-    from mamushi_extras.tasks.harness import reached_by, require_tasks
+    from mamushi_extras.tasks.harness import score_tasks
     from mamushi_extras.tasks.schemas import TASK_SCORES
 
-    require_tasks(settings.names)
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     if accelerator.num_processes > 1:
         problem = "is cut over several GPUs, and lm-evaluation-harness reads models of one"
         do = "leave it out of tasks.models, or export it and run lm_eval there"
         raise UserError(problem, where=model_card, do=do)
-    rows = reached_by(model, tokenizer, settings.names, settings.examples, settings.precision)
+    rows = score_tasks(model, tokenizer, settings.names, settings.examples, settings.precision)
     table = pa.Table.from_pylist(rows, schema=TASK_SCORES.schema)
     write_table(out, TASK_SCORES, table, metadata={**job.origin, "lm_eval": version("lm_eval")})
 
@@ -73,11 +71,11 @@ def task_table(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: TaskTable, job: Job
 ) -> None:
     """Collect what the models of all cells reach in tasks, beside the gold model of their seed.
-    Raises ``UserError`` for a file that is missing or damaged, or of other tasks than gold's."""
+    Raises ``KeyError`` for a file of other tasks than gold's, and as ``read_table``."""
     import pyarrow as pa
 
     from mamushi.config.arms import Arm
-    from mamushi.errors import UserError
+    from mamushi.errors import located
     from mamushi.io.tables import publish, read_table
     from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
 
@@ -91,14 +89,11 @@ def task_table(
         del where["root"]
         reached, gold = scores(where), scores({**where, "arm": "gold"})
         arm = Arm.parse(where.pop("arm"))
-        head = {
+        about = {
             **{**where, "seed": int(where["seed"]), "selector": arm.selector},
             "method": arm.endpoint or arm.unlearner or "retraining",
             "beta": None if arm.beta is None else float(arm.beta),
         }
-        if reached.keys() != gold.keys():
-            problem = "is of other tasks than those of gold"
-            raise UserError(problem, where=path, do="delete both and run again")
-        rows += [{**head, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
-    table = pa.Table.from_pylist(rows, schema=TASKS.schema)
-    publish(out_folder, [(TASKS, table)], job.origin)
+        with located(path):
+            rows += [{**about, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
+    publish(out_folder, [(TASKS, pa.Table.from_pylist(rows, schema=TASKS.schema))], job.origin)
