@@ -1,7 +1,6 @@
 """One opening of a file: its bytes, unpacked, and the digest of just these.
 
-A file that is written meanwhile is refused, and one that is not what its name says is called what
-it is, by its first bytes.
+A file that is written meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -21,17 +20,6 @@ from typing import IO, Any
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
-
-NAME_SO = "name it so, with {} at the end"
-KINDS: tuple[tuple[bytes, str, str], ...] = (
-    (b"\x1f\x8b", "a gzip file", NAME_SO.format(".gz")),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file", NAME_SO.format(".zst")),
-    (b"PK\x03\x04", "a zip archive (or an Excel workbook)", NAME_SO.format(".zip")),
-    (b"PAR1", "a Parquet file", NAME_SO.format(".parquet")),
-    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
-)
-"""First bytes -> what begins so, and what to do where something else was expected."""
 
 
 @contextlib.contextmanager
@@ -60,26 +48,20 @@ def open_unpacked(
     packed is told by its ending, or by that of ``like``.
 
     ``digests`` and errors as of ``open_binary``; raises ``UserError`` also for a file that is
-    damaged or another one than its name says.
+    damaged.
     """
     packing = tabular.packing_of(Path(tabular.written_name(like)) if like else path)
     try:
         with open_binary(path, digests) as file, contextlib.ExitStack() as files:
             # Whoever reads may close it, and the file stays open for its digest.
             source = files.enter_context(open(file.fileno(), "rb", closefd=False))
-            handle = _unpacked(path, packing, source, files)
-            head = handle.peek(512)
-            for magic, kind, do in KINDS:
-                if head.startswith(magic):
-                    inside = f" (in {packing[1:]})" if packing else ""
-                    raise UserError(f"is {kind}{inside}", where=path, do=do)
-            yield handle
+            yield _unpacked(path, packing, source, files)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
         # That of a damaged stream has no number, or that of a place before its start.
-        if not packing or (isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)):
-            raise  # The file system's.
-        problem = f"truncated or damaged {packing[1:]} ({error})"
-        raise UserError(problem, where=path, do="download or make it again") from None
+        if packing and getattr(error, "errno", None) in (None, errno.EINVAL):
+            problem = f"truncated or damaged {packing[1:]} ({error})"
+            raise UserError(problem, where=path, do="download or make it again") from None
+        raise
 
 
 def _unpacked(path: Path, packing: str, source: Any, files: contextlib.ExitStack) -> Any:
