@@ -119,9 +119,7 @@ def _opened(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetF
             stored = file.schema_arrow
             for field in kind.like(stored) if kind else ():
                 if field.name not in stored.names or stored.field(field.name).type != field.type:
-                    raise ValueError(
-                        f"{field.name!r} of the {kind.name} table should be {field.type}"
-                    )
+                    raise ValueError(f"{field.name!r} should be {field.type}")
             yield file
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
