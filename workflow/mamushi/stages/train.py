@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mamushi.config.kinds import Config
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mamushi.lm.tokens import TokenSet
+    from mamushi.lm.tokens import Span, TokenSet
+
+    Spans = Mapping[str, Sequence[Span]]
 
 GPU = ("base_model", "finetune")
 
@@ -110,37 +112,41 @@ def finetune(
     """
     from mamushi.io import schemas
     from mamushi.io.provenance import fingerprint
+    from mamushi.io.tables import read_table
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
+    from mamushi.lm.tokens import read_spans, read_tokens
     from mamushi.lm.training import finetune
 
     training = settings.training
-    batches = _reading(tokens, examples, removal, spans, settings)
+    removed = read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist() if removal else []
+    section = read_tokens(tokens, examples, settings.section, training.max_length)
+    read = reading(section, settings, removed, read_spans(spans) if spans else None)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=asdict(training))
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
     log = finetune(
         model,
-        batches.texts,
+        read.texts,
         asdict(training) | asdict(job.execution),
         seed=settings.seed,
         accelerator=accelerator,
-        total=batches.steps,
+        total=read.steps,
         name=settings.role,
         state=state_of(card),
         fingerprint=fingerprint(job.origin),
-        kept=batches.kept,
+        kept=read.kept,
     )
     save_trained(tensors, model, job.origin)
     if accelerator.is_main_process:
         counts = {
-            **{"texts": len(batches.texts), "removed": batches.removed, "steps": batches.steps},
+            **{"texts": len(read.texts), "removed": len({*removed}), "steps": read.steps},
             "trained_parameters": model.num_parameters(only_trainable=True),
             "trained_tensors": sum(p.requires_grad for p in model.parameters()),
-            **({} if batches.mass is None else {"mass": batches.mass}),
+            **({} if read.mass is None else {"mass": read.mass}),
         }
         keeps = settings.role == "retrained"
         record_training(log_table, card, schemas.TRAIN_LOG, log, counts, job, keeps_state=keeps)
@@ -152,40 +158,31 @@ class Reading(NamedTuple):
 
     texts: TokenSet
     kept: NDArray[np.bool_]
-    removed: int
     steps: int
-    mass: float | None
+    mass: float | None = None
 
 
-def _reading(
-    tokens: Path, examples: Path, removal: Path | None, spans: Path | None, settings: FineTune
+def reading(
+    section: TokenSet, settings: FineTune, removed: Collection[str], spans: Spans | None
 ) -> Reading:
-    """Return the section's texts of the domains that are trained on, without those of a list, or
-    with the spans left out."""
+    """Return the section's texts of the domains that are trained on, without those ``removed``, or
+    with the ``spans`` left out."""
     import numpy as np
 
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table
     from mamushi.lm.batches import steps
-    from mamushi.lm.tokens import masked, mass, read_spans, read_tokens, subset
+    from mamushi.lm.tokens import masked, mass, subset
 
-    training = settings.training
-    section = read_tokens(tokens, examples, settings.section, training.max_length)
-    removed, weight = set[str](), None
-    if removal is not None:
-        removed = {*read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist()}
+    training, weight, texts = settings.training, None, section
     if spans is None:
         kept = np.isin(section.domains.astype(str), settings.domains)
-        kept &= [name not in removed for name in section.ids]
-        texts = subset(section, np.flatnonzero(kept))
+        kept &= ~np.isin(section.ids.astype(str), np.array([*removed], dtype=str))
     else:
-        left = masked(section, read_spans(spans))
-        masses = mass(left, section)
+        texts = masked(section, spans)
+        masses = mass(texts, section)
         kept = masses > 0
-        texts = subset(left, np.flatnonzero(kept))
         # Weights are fp32: what should be a whole number must not lose a step by its last digit.
         weight = round(float(masses[kept].sum()), 3)
+    texts = subset(texts, np.flatnonzero(kept))
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
     counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
-    total = steps(counted, training.batch_size, training.epochs)
-    return Reading(texts, kept, len(removed), total, weight)
+    return Reading(texts, kept, steps(counted, training.batch_size, training.epochs), weight)
