@@ -9,22 +9,10 @@ import yaml
 
 from tests.support.dry_runs import Snakemake
 
-MINE: dict[str, Any] = {
-    "grid": {"datasets": ["jigsaw"], "models": ["gemma-2-2b"], "seeds": [0], "budgets": [0.5]},
-    # Names that the paper has, too.
-    "datasets": {"jigsaw": {"kind": "table", "forget": {"where": "x > 1"}}},
-    "models": {"gemma-2-2b": {"source": None}},
-}
-
 
 def jobs(snakemake: Snakemake, folder: Path, **request: Any) -> dict[str, int]:
     counts: dict[str, int] = snakemake.look(folder, targets=["data", "studies"], **request)["all"]
     return {rule: counts.get(rule, 0) for rule in ("examples", "study_tables")}
-
-
-def test_names_of_the_paper_s_are_one_s_own(snakemake: Snakemake, tmp_path: Path) -> None:
-    alone = jobs(snakemake, tmp_path, change={"extends": None, **MINE})
-    assert alone == {"examples": 1, "study_tables": 0}
 
 
 def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path: Path) -> None:
@@ -34,8 +22,3 @@ def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(change), encoding="utf-8")
     over = {"studies": {"estimator": None}}
     assert jobs(snakemake, tmp_path, change=over) == {"examples": 2, "study_tables": 0}
-
-
-def test_without_a_file_it_is_the_paper_s(snakemake: Snakemake, tmp_path: Path) -> None:
-    config = {"grid": {"seeds": [0]}}
-    assert jobs(snakemake, tmp_path, config=config)["study_tables"] == 2

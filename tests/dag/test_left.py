@@ -57,13 +57,3 @@ def test_a_change_runs_what_it_affects(
     snakemake: Snakemake, finished: Path, change: dict[str, Any], runs: dict[str, int]
 ) -> None:
     assert snakemake.would_run(finished, targets=TABLES, change=change) == runs
-
-
-def test_without_lists_the_models_that_are_there_are_asked(
-    snakemake: Snakemake, tmp_path: Path
-) -> None:
-    contract_grid.make(tmp_path)
-    done = snakemake.finish(tmp_path, targets=TABLES)
-    # Two datasets, two models, of which one has been trained before; two seeds.
-    assert done["membership"] == 2 * 2 * (4 * 2 - 1)
-    assert not {rule for rule in done if rule.startswith(("remove", "retrain", "unlearn"))}

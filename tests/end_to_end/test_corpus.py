@@ -80,29 +80,6 @@ def test_what_is_planted_comes_first(ranked: Path) -> None:
         assert part in said
 
 
-def test_its_lists_are_like_any_other(ranked: Path) -> None:
-    (likely,) = [
-        path
-        for path in made(ranked, paths.REMOVAL, beta="x").parent.glob("*.parquet")
-        if path.stem not in ("beta0.01", "beta0.05", "beta0.10")
-    ]
-    about = read_json(likely.with_suffix(".json"))
-    assert about["removed"] == about["likely"] > 30
-    listed = str(likely.relative_to(ranked))
-    mamushi(ranked, "apply", listed, "--data", "corpus.jsonl", "--out", "clean.jsonl")
-    left = [json.loads(line)["id"] for line in (ranked / "clean.jsonl").open(encoding="utf-8")]
-    gone = {
-        name for row in pq.read_table(likely).to_pylist() for name in (row["id"], *row["copies"])
-    }
-    assert {"c5", "c17", "c18"} <= gone
-    assert len(left) == 400 - len(gone)
-    mamushi(ranked, "export", listed, "--to", "ids", "--out", "ids.txt")
-    assert {*(ranked / "ids.txt").read_text(encoding="utf-8").split()} == gone
-    mamushi(ranked, "list", "--likely", "--cores", "1")
-    mamushi(ranked, "list", "--texts", "7", "--cores", "1")
-    assert read_json(made(ranked, paths.MANIFEST, beta="0.02"))["removed"] == 7
-
-
 def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
     """Scores, posteriors, lists and what is said of them, to the last bit."""
     frame, like, unlike = (
@@ -173,14 +150,6 @@ def test_a_blocklist_finds_what_it_does_not_name(
     ids = set(pq.read_table(folder / listed)["id"].to_pylist())
     assert len(ids & unwanted) > 0.8 * len(ids)
     assert ids & unwanted - hits
-
-
-def test_what_needs_labels_is_refused_in_one_line(ranked: Path) -> None:
-    for target in ("evidence", "unlearning"):
-        done = mamushi(ranked, "run", target, "--cores", "1", check=False)
-        assert done.returncode
-        assert "nobody marked the domain in it, so there is no gold standard" in done.stderr
-        assert "Traceback (most recent call last)" not in done.stderr
 
 
 def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from mamushi.running import interruption
-from mamushi.running.interruption import Notice, Stopped, noticed
+from mamushi.running.interruption import Notice, Stopped
 from tests.support.made import OUTPUTS, RETRAINED, WHOLE, Made, sending, steps_in
 from tests.support.small_grid import RUN
 
@@ -57,15 +56,6 @@ def test_asked_to_end_a_loop_saves_and_loses_no_step(
     assert run.differs() == []
     # That of a retraining stays until the model is measured, which `evaluate` does.
     assert state.exists() == (rule == "retrain")
-
-
-def test_asked_again_later_a_loop_ends_at_once(made: Made, tmp_path: Path) -> None:
-    run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
-    later = "from mamushi.running import interruption\ninterruption.SAME_REQUEST_SECONDS = 0\n"
-    wrapper = later + sending(step5=[signal.SIGTERM, signal.SIGTERM])
-    assert run.start("retrain", wrapper, cold=True).wait() == -signal.SIGTERM
-    assert steps_in(run.said()) == 5
-    assert not (run.folder / f"{RETRAINED}.state").exists()
 
 
 @pytest.mark.parametrize("rule", ["embed", "retrain"])
@@ -126,30 +116,6 @@ def test_killed_in_the_middle_of_a_checkpoint_it_goes_on_from_the_one_before(
     assert [*state.parent.glob(".*.part")] == []
     # Of a retrained model it stays until that is measured.
     assert state.exists() == (rule == "retrain")
-
-
-def test_asked_to_end_in_the_middle_of_a_checkpoint_it_is_whole(made: Made, tmp_path: Path) -> None:
-    run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
-    ask = CUT.replace("SIGNAL", "os.kill(os.getpid(), signal.SIGTERM)")
-    assert run.start("retrain", ask, checkpoint_seconds=0).wait() == 128 + signal.SIGTERM
-    # That save was of step 9.
-    assert step_of(run.folder / f"{RETRAINED}.state") in (10, 11)
-    assert run.start("retrain").wait() == 0
-    assert run.differs() == []
-
-
-def test_what_is_ignored_stays_ignored_and_all_is_put_back() -> None:
-    before = {each: signal.getsignal(each) for each in interruption.SIGNALS}
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with noticed(savable=True):
-            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-            assert signal.getsignal(signal.SIGTERM) != before[signal.SIGTERM]
-        with noticed(savable=False):
-            assert signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
-    finally:
-        signal.signal(signal.SIGHUP, before[signal.SIGHUP])
-    assert {each: signal.getsignal(each) for each in interruption.SIGNALS} == before
 
 
 def test_processes_of_a_launch_agree_at_every_tenth_step() -> None:

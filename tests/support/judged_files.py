@@ -1,10 +1,6 @@
 """Tables of what the scores say, for tests of the pages that show them."""
 
-from pathlib import Path
 from typing import Any
-
-from mamushi.io import schemas
-from mamushi.io.tables import write_table
 
 SEPARATION = {
     **{"auc": 0.93, "auc_low": 0.9, "auc_high": 0.95, "matched": 0.92, "matched_low": 0.89},
@@ -14,12 +10,6 @@ WORDS = (
     "strong separation, AUC 0.93 [0.90, 0.95], up to 1.00 if 5% of the labels are wrong at random"
 )
 """What follows from it of a ranking."""
-
-
-def write_stability(path: Path) -> None:
-    """A table of how certain lists are, of no text, by scores with ``SEPARATION``."""
-    about = {"rankings": 1, "budgets": {}, "separation": SEPARATION}
-    write_table(path, schemas.STABILITY, schemas.STABILITY.schema.empty_table(), metadata=about)
 
 
 def judged(act: str = "take") -> dict[str, Any]:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mamushi.config import arms
-from mamushi.errors import UserError
 from mamushi.evaluation.paired import holm
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
@@ -158,24 +157,6 @@ def test_an_archive_gives_back_what_was_measured_and_no_text(run: Any, whole: Pa
     assert b"secret" not in b"".join(path.read_bytes() for path in whole.iterdir())
 
 
-NAN = float("nan")
-
-
-@pytest.mark.parametrize(
-    ("p", "interval", "towards", "word"),
-    [
-        (0.01, (0.1, 0.2), True, "confirmed"),
-        (0.01, (-0.2, -0.1), False, "contradicted"),
-        (0.06, (0.1, 0.2), True, "cannot be told"),
-        (NAN, (0.1, 0.2), True, "cannot be told"),
-        (0.01, (0.1, NAN), True, "cannot be told"),
-        (0.01, (0.1, float("inf")), True, "cannot be told"),
-    ],
-)
-def test_the_word(p: float, interval: tuple[float, float], towards: bool, word: str) -> None:
-    assert claims.verdict(p, interval, towards=towards) == word
-
-
 def test_one_correction_over_all_claims_whichever_measure(run: Any, family: Any) -> None:
     """Also over those that were not tried, and half-gap budgets."""
     judged = claims.judge(family, run)
@@ -248,13 +229,3 @@ def test_the_pages_and_the_numbers_are_those_of_the_archive() -> None:
         assert page.BLOCK.split(":")[0] in text, f"{path} has no block"
         assert page.replaced(text, blocks) == text, path
     assert "\n".join(page.numbers(runs)) + "\n" == page.NUMBERS.read_text(encoding="utf-8")
-
-
-def test_a_number_that_is_changed_by_hand_is_found() -> None:
-    begin, end = page.BLOCK.format("a"), page.END.format("a")
-    block = f"Before.\n\n{begin}\n{end}\n\nAfter.\n"
-    whole = page.replaced(block, {"a": "| 1 |"})
-    assert whole == f"Before.\n\n{begin}\n\n| 1 |\n\n{end}\n\nAfter.\n"
-    assert page.replaced(whole.replace("| 1 |", "| 2 |"), {"a": "| 1 |"}) == whole
-    with pytest.raises(UserError, match="no block is called"):
-        page.replaced(block, {"b": ""})

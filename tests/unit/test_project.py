@@ -93,14 +93,6 @@ def test_the_lock_file_has_what_the_project_asks_for() -> None:
         assert Version(pins[name]) in requirement.specifier, requirement
 
 
-def test_the_lock_file_is_complete() -> None:
-    """Nothing that a locked package requires is left for the day of the installation."""
-    dev = project()["optional-dependencies"]["dev"]
-    needed = generator().needed([*project()["dependencies"], *dev])
-    assert needed.keys() == locked().keys()
-    assert not [name for name in locked() if generator().OF_THE_MACHINE.fullmatch(name)]
-
-
 def test_what_is_tested_is_what_is_locked() -> None:
     installed = {name: version(name).split("+")[0] for name in locked()}
     assert installed == locked(), "the environment is not the lock file's: run make test"
@@ -147,12 +139,6 @@ def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
         assert resources.keys() == {"slurm_partition", "gpu_model"}
     # `gpu=0` with a model still asks for one.
     assert "gpu_model" not in slurm["default-resources"]
-
-
-def test_retries_stand_in_profiles_alone() -> None:
-    """A rule's retries would nest inside the SLURM job, where more memory never arrives."""
-    assert settings("slurm")["retries"] == 2
-    assert {name for name, rule in rules().items() if rule["retries"]} == set()
 
 
 def test_every_command_takes_the_place_of_its_shell() -> None:

@@ -82,15 +82,6 @@ def test_a_list_that_cannot_tell_rows_apart_is_refused(tmp_path: Path) -> None:
         ListKeeper(numbers)
 
 
-def test_windows_that_are_cut_are_for_apply(tmp_path: Path) -> None:
-    data = tmp_path / "data.csv"
-    data.write_text("id,text\nd,one two three\n", encoding="utf-8")
-    windows = {"action": "cut", "labelled": True}
-    cut = removal_list(tmp_path / "results", {"d#0-3": []}, data=data, windows=windows)
-    with pytest.raises(UserError, match="cut them with mamushi apply"):
-        ListKeeper(cut)
-
-
 # datatrove ----------------------------------------------------------------------------------------
 
 
@@ -125,19 +116,6 @@ def test_datatrove_drops_the_listed_documents(listed: Path, tmp_path: Path) -> N
 
 def ids_in(folder: Path) -> set[str]:
     return {name for file in folder.glob("*.parquet") for name in pd.read_parquet(file)["id"]}
-
-
-def test_datatrove_is_told_why_a_document_goes(listed: Path) -> None:
-    pytest.importorskip("datatrove")
-    from datatrove.data import Document
-
-    from mamushi_extras.doors.datatrove import KeeperFilter
-
-    door = KeeperFilter(ListKeeper(listed))
-    assert door.filter(Document(TEXTS[1], "c1")) == (False, "listed")
-    assert door.filter(Document(TEXTS[0], "c0")) is True
-    with pytest.raises(UserError, match="the text of 'c1'"):
-        door.filter_batch([Document("another", "c1")])
 
 
 # The page ----------------------------------------------------------------------------------------

@@ -68,16 +68,6 @@ def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
     assert read_metadata(outs[2])["provenance"]["inputs"].keys() == {"scorer"}
 
 
-def test_without_a_column_of_ids_rows_have_their_numbers(
-    scorer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    corpus, out = write_corpus(tmp_path / "corpus"), tmp_path / "out.parquet"
-    assert scored(scorer, corpus, out, "--json") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said == {"written": str(out), "rows": 61, "without_a_score": 1}
-    assert pq.read_table(out)["id"].to_pylist() == [*map(str, range(1, 62))]
-
-
 @pytest.mark.parametrize("kind", ["stack", "mamushi_words"])
 def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -174,36 +164,3 @@ def test_bad_input_is_refused_in_a_line(
     ):
         command = ["score", corpus, "--text", "body", "--with", with_, "--out", to, *words]
         assert line in refusal(*command)
-
-
-def test_another_model_is_refused(
-    of_model: Path, tmp_path: Path, refusal: Callable[..., str]
-) -> None:
-    from mamushi.lm import tiny
-    from tests.support.lab import SHAPE
-
-    model, tokenizer = tiny.build(SHAPE, TEXTS, seed=1)
-    for each in (model, tokenizer):
-        each.save_pretrained(tmp_path / "other")
-    words = ["score", of_model / "comments.csv", "--with", of_model / "s.safetensors"]
-    words += ["--out", tmp_path / "o.csv"]
-    assert f"name it with --model; it was {of_model / 'ours'}" in refusal(*words)
-    line = refusal(*words, "--model", tmp_path / "other")
-    assert "is not the model of" in line and "differs; give the model" in line
-
-
-def test_what_cannot_score_other_texts_is_not_exported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[..., str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_lab(tmp_path)
-    to = ["--to", "scorer", "--out", "s.safetensors"]
-    listed = rank_cell({"kind": "l2_norm"})
-    assert "'l2_norm' is no weighted sum" in refusal("export", listed, *to)
-    listed = rank_cell({"kind": "stack"})
-    examples = next(tmp_path.glob("results/data/*/examples.parquet"))
-    kept = examples.read_bytes()
-    examples.write_bytes(next(tmp_path.glob("results/runs/*/*/*/scores/*")).read_bytes())
-    assert "is of another run than" in refusal("export", listed, *to)
-    examples.write_bytes(kept)
-    assert "is no list of a run" in refusal("export", "comments.csv", *to)

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mamushi.errors import UserError
 from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
 from mamushi.selection.selectors import mamushi_words
@@ -163,17 +162,3 @@ def test_words_beside_vectors_are_a_sum_of_standard_scores(tmp_path: Path) -> No
     pool = pool_of_texts(fit_components(TEXTS, 8)[1])
     held_out = mamushi_words.score(pool, {**FOLDS, "alpha": 1.0, "prior": 1.0}, 0).scores
     assert np.corrcoef(scores, held_out)[0, 1] > 0.97
-
-
-def test_what_is_no_weighted_sum_is_refused() -> None:
-    with pytest.raises(UserError, match=r"'mamushi' is no weighted sum.*rank by mamushi_lr"):
-        fit_whole(pool_of_texts(), "mamushi", FOLDS, 0)
-    screened = pool_of_texts().with_columns(words=np.zeros(300))
-    with pytest.raises(UserError, match="has its words from a screen"):
-        fit_whole(screened, "mamushi_words", {**FOLDS, "alpha": 1.0, "prior": 1.0}, 0)
-
-
-def test_no_more_examples_are_fitted_to_than_the_selector_fits_to() -> None:
-    task = whole_task(pool_of_texts(), {"fit_sample": 100}, 0)
-    assert len(task.train) == 100 and 0 < FORGET[task.train].sum() < 100
-    assert np.array_equal(task.train, whole_task(pool_of_texts(), {"fit_sample": 100}, 0).train)

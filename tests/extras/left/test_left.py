@@ -66,11 +66,3 @@ def test_membership_reads_the_model_that_was_made(
             nll = text_nll(model, texts, 64, device.accelerator("fp32"))
         assert [found["nll"][i] for i in rows] == pytest.approx(nll.nll, rel=1e-4)
         assert [found["tokens"][i] for i in rows] == nll.tokens.tolist()
-
-
-def test_fewer_texts_are_a_part_of_more(made: Path, tmp_path: Path) -> None:
-    few, more = (membership(made, tmp_path / "o.parquet", texts=n) for n in (2, 4))
-    assert {*few["id"]} < {*more["id"]}
-    for columns, texts in ((few, 2), (more, 4)):
-        assert columns["section"].count("evaluation") == texts
-        assert len(columns["id"]) == 2 * texts

@@ -26,7 +26,6 @@ from tests.support.ranked_files import (
     write_frontiers,
     write_ranked,
 )
-from tests.support.ranked_files import CELL as RANKED
 from tests.support.start_files import CELL, MADE, write_results
 
 PAIR = {"dataset": "texts", "model": "ours"}
@@ -115,15 +114,6 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     ]
 
 
-def test_what_was_not_estimated_or_measured_says_how_it_is(root: Path) -> None:
-    paths.under(root, paths.FRONTIER, **RANKED).unlink()
-    page = opened(root)
-    assert any(words.startswith("Not estimated.") for words in page.of("p"))
-    assert page.of("pre")[0] == "mamushi run evidence"
-    # Nothing is advised, so that the smallest list is taken.
-    assert "2 of 20 forget texts" in page.of("div", "verdict")[0]
-
-
 @pytest.mark.parametrize("act", ["refuse", "comparison"])
 def test_no_list_is_offered_that_should_not_be_acted_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
@@ -170,24 +160,6 @@ def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Pa
     assert '<tr class="comparison"' in head and "For comparison alone, not to be acted on" in head
     assert '<tr class="comparison"' in other and "act on it" not in other
     assert '<li class="comparison"><b>chance</b>: a comparison, not to be acted on: drawn' in page
-
-
-@pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
-def test_a_damaged_or_older_manifest_costs_no_page(tmp_path: Path, content: str) -> None:
-    write_results(tmp_path)
-    (tmp_path / CELL / "removals/s/beta0.10.json").write_text(content, encoding="utf-8")
-    page = written(tmp_path)
-    assert f"{CELL}/ranking.html" in links(page)
-    assert WORDS not in page
-
-
-def test_names_add_no_markup(tmp_path: Path) -> None:
-    odd = tmp_path / "tables" / '"><b>&%41 ?#.csv'
-    odd.parent.mkdir(parents=True)
-    odd.touch()
-    page = written(tmp_path)
-    assert "<b>" not in page
-    assert links(page) == [odd.relative_to(tmp_path).as_posix()]
 
 
 def test_a_run_that_ends_makes_it(

@@ -10,7 +10,6 @@ import pytest
 
 from mamushi.cli import commands, main
 from mamushi.io.files import read_json
-from tests.support.ranked_files import write_ranked
 from tests.support.removal_files import removal_list
 
 
@@ -18,18 +17,6 @@ def printed(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
     """What a command prints, read."""
     assert main([*map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
-
-
-def test_show_prints_the_manifests_with_their_lists(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_ranked(tmp_path / "results", selectors=("lr_cos", "mamushi"))
-    shown = printed(capsys, "show", tmp_path)
-    assert {manifest["selector"] for manifest in shown} == {"lr_cos", "mamushi"}
-    for manifest in shown:
-        path = Path(manifest.pop("path"))
-        assert path.is_file()
-        assert manifest.items() <= read_json(path.with_suffix(".json")).items()
 
 
 def test_apply_prints_the_receipt_also_of_what_is_done(

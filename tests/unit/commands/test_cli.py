@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 import pytest
 
-from mamushi import __version__, cli
+from mamushi import cli
 from mamushi.running import stage
 
 
@@ -27,10 +24,6 @@ def test_the_help_lists_the_commands_with_what_they_do(capsys: pytest.CaptureFix
     assert all(name in said for name in stage.stages())
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(capsys, "--version")[:2] == (0, f"mamushi {__version__}\n")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -46,24 +39,3 @@ def test_a_mistyped_command_gets_a_suggestion(
 ) -> None:
     status, _, err = ended(capsys, *words)
     assert (status, err.splitlines()[-1]) == (2, said)
-
-
-def test_a_name_that_both_have_is_the_stage_s_where_settings_are_given(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Rules call `python -m mamushi unlearn ... --settings`; people type `mamushi unlearn`."""
-    for words in (["--settings", "{}"], ["--settings={}"]):
-        given = ended(capsys, "unlearn", *words)
-        assert "the following arguments are required: " in given[2] and "--model-card" in given[2]
-    told = ended(capsys, "unlearn", "--help")
-    assert "--settings" not in told[1]
-
-
-@pytest.mark.parametrize(("returned", "status"), [(None, 0), (0, 0), (3, 3)])
-def test_what_a_command_returns_is_its_exit_code(
-    returned: int | None, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = ModuleType("mamushi_extras.audit.commands.audit")
-    module.__dict__.update(arguments=lambda parser: None, run=lambda args: returned)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert cli.main(["audit"]) == status

@@ -56,10 +56,6 @@ def csv_of(rows: list[dict[str, Any]] = ROWS, separator: str = ",") -> bytes:
     return "".join(separator.join(map(str, line)) + "\n" for line in lines).encode()
 
 
-def jsonl_of(rows: list[dict[str, Any]] = ROWS) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
 FORGET = "`class` == 0"
 
 
@@ -117,24 +113,6 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
     assert out.read_text(encoding="utf-8") == text
     started(*words, "--retain", "`class` == 1", "--force")
     assert out.read_text(encoding="utf-8") != text
-
-
-def test_a_corpus_with_a_screen_is_left_to_the_run(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data, like, out = (tmp_path / name for name in ("texts.jsonl", "like.jsonl", "mine.yaml"))
-    data.write_bytes(jsonl_of())
-    like.write_bytes(jsonl_of(ROWS[:30]))
-    monkeypatch.setattr("mamushi.data.loaders.table.load", None)
-    words = [data, "--text", "text", "--like", like, "--model", model, "--out", out, "--force"]
-    for screen, written, said in (("20", 20, "20 texts"), ("0.25", 0.25, "25.00% of the texts")):
-        started(*words, "--screen", screen)
-        assert f"ranked: the {said} most like the examples" in capsys.readouterr().out
-        given = yaml.safe_load(out.read_text(encoding="utf-8"))
-        assert given["datasets"]["texts"]["forget"] == {"like": str(like), "screen": written}
-        complete(given)
-    started(*words, "--screen", "20", "--windows", "50", "--cut")
-    assert "ranked: the 20 documents most like the examples" in capsys.readouterr().out
 
 
 def test_peoples_answers_overrule_the_table(

@@ -79,23 +79,6 @@ def test_tensors_of_another_model_are_refused(
     assert not list(files.glob(".none*"))
 
 
-def test_tensors_that_an_earlier_run_kept_are_refused(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A run that kept its tensors, then one with other settings that did not: its card is there."""
-    model = loading.open_model(files / "card.json")
-    parameters.freeze(model, BLOCKS)
-    run = files / "run"
-    first = {"settings": {"seed": 0}, "inputs": {"model_card": sha256(files / "card.json")}}
-    storage.save_trained(run / "trained.safetensors", model, first)
-    write_json(run / "card.json", first | {"steps": 3})
-    assert export(files, "run/trained", out="first") == 0
-    write_json(run / "card.json", first | {"steps": 3, "settings": {"seed": 1}})
-    assert export(files, "run/trained", out="second") == 2
-    assert "was made by another run than the card beside it; set" in capsys.readouterr().err
-    assert not (files / "second").exists()
-
-
 def test_tensors_of_another_start_are_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,6 @@ from tests.support.ranked_files import (
     CHANCE,
     STRONG,
     WEAK,
-    judgement,
     write_ranked,
 )
 
@@ -74,29 +73,6 @@ def test_a_list_that_should_not_be_acted_on(
     assert WEAK in said and "mamushi apply" not in said
     # A results folder by its own name.
     assert f"  how many  mamushi advise --removal 0.5 --root {tmp_path}\n" in said
-
-
-def test_masked_tokens_and_the_command_that_hands_them_over(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = []
-    for beta, masked in (("0.10", 700), ("0.25", 1800)):
-        path = paths.under(tmp_path, paths.SPANS_MANIFEST, **CELL, selector="words", beta=beta)
-        counts = {"tokens": 7444, "masked": masked, "n_forget": 400, "texts": masked // 10}
-        judged = judgement("words", STRONG)
-        write_json(path, {**CELL, "selector": "words", **counts, "judgement": judged})
-        made.append(path.with_suffix(".parquet"))
-    assert main(["show", str(tmp_path)]) == 0
-    worth = f"            check the list before deleting: {BOUND}"
-    assert capsys.readouterr().out.splitlines() == [
-        "tokens to leave out of the loss, in the place of texts",
-        f"  texts, ours, seed 0, words: {STRONG}",
-        f"  spans     700 of 7,444 tokens, in 70 of 400 texts: {made[0]}",
-        worth,
-        f"  spans     1,800 of 7,444 tokens, in 180 of 400 texts: {made[1]}",
-        worth,
-        f"  hand over mamushi export {made[0]} --to labels --out masked.jsonl",
-    ]
 
 
 def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(

@@ -7,24 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from mamushi.config import arms, grid
 from mamushi.config.complete import complete
 from mamushi.config.sources import files
-from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
+from tests.support.configurations import ROOT, Config, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 PAGE: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
 keys = PAGE["keys"]
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
-
-
-def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> None:
-    rule = PAGE["schema"]()
-    Draft202012Validator.check_schema(rule)
-    Draft202012Validator(rule).validate(paper())
-    assert rule["properties"]["training"]["properties"]["epochs"]["description"]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +55,6 @@ def test_the_base_of_a_derived_selector_is_there() -> None:
     config["selectors"] = {"mirror": {"kind": "anti_mamushi", "of": "lr_cos"}}
     # The probe asks for random, lr_cos and mamushi.
     assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi", "random"}
-
-
-def test_completing_twice_changes_nothing() -> None:
-    for config in (paper(), minimal(), laid_over("profiles/demo/science.yaml")):
-        full = complete(config)
-        assert complete(full) == full
 
 
 @pytest.mark.parametrize(
@@ -128,19 +114,6 @@ def test_measuring_needs_an_evaluation_section(definition: Config, measurable: b
 
 
 # Unlearning ---------------------------------------------------------------------------------------
-
-
-def test_what_is_left_is_asked_of_the_grids_cells() -> None:
-    config = minimal()
-    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
-    left = complete(config)["left"]
-    assert [left[axis] for axis in ("datasets", "models", "seeds")] == [["made"], ["tiny"], [3, 4]]
-    assert (left["selectors"], left["unlearners"]) == ([], [])
-    config["left"] = {"selectors": ["vmf"], "unlearners": ["salun"]}
-    full = complete(config)
-    # Those that nothing else asks for have their settings too.
-    assert full["selectors"]["vmf"]["kind"] == "vmf"
-    assert full["unlearners"]["salun"]["training"] == full["unlearning"]["training"]
 
 
 def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.data import readers
-from mamushi.errors import UserError
 
 ROWS = [{"id": f"r{n}", "text": f"a, text [{n}]", "big": 2**60 + n} for n in range(4)]
 
@@ -31,12 +30,6 @@ def test_an_array_is_read_and_written_as_it_stands(
         assert out.read_text(encoding="utf-8-sig") == json.dumps(rest, indent=indent) + "\n"
 
 
-def test_a_file_of_that_ending_may_have_an_object_a_line(tmp_path: Path) -> None:
-    data = tmp_path / "d.json"
-    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    assert readers.read_file_columns(data, ["id"]).columns["id"] == [row["id"] for row in ROWS]
-
-
 def test_a_line_is_a_text(tmp_path: Path) -> None:
     data, out, listed = tmp_path / "d.txt", tmp_path / "o.txt", tmp_path / "ids.txt"
     data.write_bytes(b"\xef\xbb\xbfone\r\n\n two\nthree")
@@ -45,10 +38,3 @@ def test_a_line_is_a_text(tmp_path: Path) -> None:
     listed.write_text("2\n")
     assert main(["apply", str(listed), "--rows", "--data", str(data), "--out", str(out)]) == 0
     assert out.read_bytes() == b"\xef\xbb\xbfone\r\n\nthree"
-
-
-def test_several_files_of_lines_are_refused(tmp_path: Path) -> None:
-    for name in "ab":
-        (tmp_path / f"{name}.txt").write_text("a text\n")
-    with pytest.raises(UserError, match=r"several .txt files, of which a text may be a line or"):
-        readers.read_file_columns(tmp_path, ["text"])

@@ -40,7 +40,3 @@ def test_text_is_an_arrow_column_and_other_cells_have_one_type() -> None:
     assert strings(TEXT).equals(arrow) and len(strings([])) == 0
     with pytest.raises(pa.ArrowException):
         mixed().arrow()
-
-
-def test_narrow_numbers_are_printed_as_others_print_them() -> None:
-    assert Cells(pa.chunked_array([[0.7, None], [0.1]], pa.float32())) == [0.7, None, 0.1]

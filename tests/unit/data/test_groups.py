@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.examples import build_examples
 from mamushi.data.loaders import newsgroups
 from mamushi.data.splitting import split_sections
-from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of
-from tests.support.newsgroups_archive import archive
+from tests.support.examples import PAPER
 
 NAMES = np.array(list(PAPER))
 
@@ -86,28 +82,6 @@ def test_no_group_straddles_sections(
     assert split_sections(*given_to).tolist() == split_sections(*given_to, alone).tolist()
 
 
-def test_without_groups_sections_are_as_before() -> None:
-    rng = np.random.default_rng(1)
-    n = 997
-    forget, strata = rng.random(n) < 0.3, [f"s{i}" for i in rng.integers(0, 40, n)]
-    ready = [None if each < 0.9 else "evaluation" for each in rng.random(n)]
-    for groups in ((), [None] * n):
-        drawn = " ".join(split_sections(forget, strata, ready, PAPER, 3, groups))
-        assert hashlib.sha256(drawn.encode()).hexdigest()[:16] == "af3bfafb52c5f9a5"
-
-
-def test_a_group_follows_those_that_come_with_a_section() -> None:
-    words = ["one", "two", "three", "four", "five", "six"]
-    forget = [True, False] * 3
-    section = ["inference", "inference", None, None, None, None]
-    groups = ["a", "b", "a", "b", None, None]
-    raw = raw_of(words, forget, section=section, group=groups)
-    table, _, counts = build_examples(raw, {"evaluation": 1.0}, NO_LIMIT, DATA)
-    assert table["section"].to_pylist() == ["inference"] * 4 + ["evaluation"] * 2
-    assert table["group"].to_pylist() == groups
-    assert counts["groups"] == {"groups": 2, "largest": 2, "texts": 4}
-
-
 # Threads --------------------------------------------------------------------------------------
 
 
@@ -130,24 +104,3 @@ def test_a_group_follows_those_that_come_with_a_section() -> None:
 def test_the_thread_of_a_post(subject: str | None, thread: str | None) -> None:
     header = "From: a@b.c\n" + ("" if subject is None else f"Subject: {subject}\n")
     assert newsgroups.thread(f"{header}Lines: 1\n\nSubject: of the text\n") == thread
-
-
-def test_posts_of_one_subject_are_a_group_before_headers_go(tmp_path: Path) -> None:
-    posts = {
-        f"20news-bydate-train/{place}": f"From: a\nSubject: {subject}\n\nText {place}.\n"
-        for place, subject in (
-            ("talk.politics.guns/1", "A law"),
-            ("sci.space/2", "Re: a law"),
-            ("sci.space/3", ""),
-        )
-    }
-    settings = {
-        "path": str(archive(tmp_path / "a.tar.gz", posts)),
-        "forget": ["talk.politics.guns"],
-    }
-    assert newsgroups.load({**settings, "group": "thread"}, UNUSED).group == [
-        "a law",
-        None,
-        "a law",
-    ]
-    assert newsgroups.load({**settings, "group": None}, UNUSED).group is None

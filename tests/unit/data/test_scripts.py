@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-import pyarrow as pa
 import pytest
-import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mamushi.data.duplicates import find_duplicates
-from mamushi.data.labels import word_counts
-from mamushi.data.scripts import LONGEST, PIECE, begins, pairs, parted, spaced, units
+from mamushi.data.scripts import begins, pairs, parted, spaced, units
 from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
-from mamushi_extras.windows.windows import window_spans
 
 CHINESE = "汽车需要机油和刹车液，每几年更换一次。发动机的皮带也要检查！"
 THAI = "รถยนต์ต้องการน้ำมันเครื่องและน้ำมันเบรก"
-SIGNS = [
-    *"汉字かガー。「」ท\u0e35\u0e48น\u0e49\u0e33ក\u17d2ខམ\u0f0baé\u0301한\u1112\u1161бक\u094d\u093f5_(.",
-    *("e\u0301", "👩", "\u200d", "🏽", "\ufe0f", "🇯", "🇵", "\u200b", " ", "\u3000", "\n", "\r\n"),
-    *("\u2028", "ab "),
-]
 
 
 @pytest.mark.parametrize(
@@ -50,38 +37,6 @@ def test_parts_and_pairs_of_a_word() -> None:
     assert parted("毒品abc毒") == ["毒品", "abc", "毒"] and parted("слово") == ["слово"]
     assert pairs("毒品店") == ["毒品", "品店"] and pairs("毒") == ["毒"]
     assert [*units("毒品ABC毒 Слово 13")] == ["毒品", "abc", "毒", "слово"]
-
-
-@settings(max_examples=500)
-@given(st.lists(st.sampled_from(SIGNS), max_size=40).map("".join), st.integers(1, 4))
-def test_no_window_ends_within_a_character(text: str, words: int) -> None:
-    clusters = {0, len(text)} | {found.start() for found in regex.finditer(r"\X", text)}
-    for paragraphs in ("blank_line", "line", None):
-        found = [*window_spans(text, words, paragraphs)]
-        assert {place for span in found for place in span} <= clusters | {
-            len(text) - len(text.lstrip())
-        }
-        assert all(before[1] == after[0] for before, after in pairwise(found))
-        assert "".join(text[a:b] for a, b in found) == (text[found[0][0] :] if found else "")
-    assert "".join(spaced(text).split()) == "".join(text.split())
-
-
-@pytest.mark.parametrize("text", [CHINESE * 20, THAI * 20, "か" * 500, f"see {CHINESE * 20} here"])
-def test_a_document_without_spaces_is_many_windows(text: str) -> None:
-    found = [text[a:b] for a, b in window_spans(text, 50, "blank_line")]
-    assert "".join(found) == text
-    assert len(found) >= len(text) // 110
-    assert max(map(len, found)) <= 110
-
-
-@pytest.mark.parametrize("sign", ["a", "é", "/", "👩\u200d🔬"])
-def test_a_string_longer_than_any_word_is_divided(sign: str) -> None:
-    short, long = sign * (LONGEST // len(sign)), sign * 10_000
-    assert [*window_spans(f"one {short} two", 3, None)] == [(0, len(short) + 8)]
-    found = [*window_spans(f"one {long} two", 100, None)]
-    assert len(found) >= 10_000 // (PIECE * 100)
-    assert all((stop - start) <= 100 * PIECE * len(sign) for start, stop in found)
-    assert all((place - 4) % len(sign) == 0 for place, _ in found[1:])
 
 
 @pytest.mark.parametrize("text", [CHINESE, THAI, "機械の部品を洗う時は油を使わずに水を使うこと"])
@@ -111,8 +66,3 @@ def test_words_of_a_ranking_are_characters_and_their_pairs() -> None:
     shared = counts[0].multiply(counts[1])
     assert shared.nnz == 5 + 1
     assert counts[0].multiply(counts[2]).nnz == 1
-
-
-def test_the_length_of_a_text_is_in_characters_where_these_are_words() -> None:
-    texts = ["a b c", "你好，世界 abc", "é è", "ไทย"]
-    assert word_counts(pa.chunked_array([texts])).tolist() == [3, 5, 2, 3]

@@ -35,14 +35,6 @@ def test_apportion_meets_the_shares_in_each_stratum_and_in_all(
     assert (np.abs(owed) < 2).all()
 
 
-def test_many_small_strata_still_fill_every_section() -> None:
-    n = 1000
-    sections = split_sections(
-        np.ones(n, dtype=bool), [str(i) for i in range(n)], [None] * n, PAPER, 0
-    )
-    assert Counter(sections) == {"contamination": 400, "inference": 400, "evaluation": 200}
-
-
 @given(
     st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), min_size=1, max_size=60),
     SHARES,

@@ -7,10 +7,6 @@ from scipy.stats import ttest_1samp
 from mamushi.evaluation.crossed import (
     NO_GAP,
     NO_TEXTS,
-    NOT_TOLD,
-    OVERSHOOTS,
-    SHORT,
-    Effect,
     contrast,
     fieller,
     parts_of,
@@ -54,17 +50,6 @@ def test_a_contrast_by_hand_of_texts_whom_all_seeds_read_alike() -> None:
         found = contrast(np.tile(rates, (seeds, 1)), np.zeros((seeds, 30)), tokens)
         half = 2.045230 * rates.std(ddof=1) / np.sqrt(30)
         assert (found.low, found.high) == pytest.approx((1.45 - half, 1.45 + half))
-
-
-def test_texts_of_one_group_count_once() -> None:
-    rng = np.random.default_rng(0)
-    one = rng.normal(size=30) + 0.1 * rng.normal(size=(3, 30))
-    single = contrast(one, np.zeros((3, 30)), np.ones(30))
-    groups = np.repeat(np.arange(30), 4)
-    copied = contrast(one[:, groups], np.zeros((3, 120)), np.ones(120), groups)
-    assert vars(copied) == pytest.approx(vars(single))
-    naive = contrast(one[:, groups], np.zeros((3, 120)), np.ones(120))
-    assert naive.high - naive.low < 0.75 * (single.high - single.low)
 
 
 def test_variances_are_those_of_the_model_on_average() -> None:
@@ -119,22 +104,6 @@ def test_a_share_of_the_gap_holds_the_truth_or_is_withheld(gap: float) -> None:
     # Of all, not of those given: a small gap that is found is one that chance has made larger.
     assert held + 400 - given >= 372
     assert held >= 0.93 * given if gap > 0.1 else given < 250
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "word"),
-    [
-        (1.01, 1.4, OVERSHOOTS),
-        (1.0, 1.4, NOT_TOLD),
-        (0.4, 1.2, NOT_TOLD),
-        (0.4, 0.99, SHORT),
-        (np.nan, np.nan, None),
-    ],
-)
-def test_gold_is_the_aim_and_not_what_lies_beyond(
-    low: float, high: float, word: str | None
-) -> None:
-    assert Effect(1.2, low, high).beside_gold() == word
 
 
 def test_fieller_is_the_delta_method_where_the_gap_is_known() -> None:

@@ -99,14 +99,3 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
     assert (ours["non_inferior"], ours["retain_change"]) == (NO, pytest.approx(0.1, abs=0.03))
     assert chance["non_inferior"] in (YES, UNKNOWN) and chance["retain_margin"] == MARGIN
     assert seeds != 3 or not ours["pooled"]
-
-
-def test_without_a_gap_shares_are_withheld_and_retain_is_not(tmp_path: Path) -> None:
-    write_run(tmp_path, range(3), gap=0.0)
-    ours = table(tmp_path, range(3))["ours"]
-    shares = [name for name in ours if name.startswith("recovered")]
-    assert "recovered_beside_gold" in shares
-    assert {ours[name] for name in shares} == {None} and "gap" in ours["withheld"]
-    assert (ours["deep"], ours["deep_vs_random"]) == (None, None) and "gap" in ours["deep_withheld"]
-    assert abs(ours["deep_gap"]) < 0.02
-    assert ours["retain_change"] == pytest.approx(0.1, abs=0.03)

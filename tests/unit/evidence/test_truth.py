@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from mamushi.evidence.frontier import Frontier, RemovalOrder, removal_order
-from mamushi.evidence.truth import achieved, ratio_of_labels, read_truth
+from mamushi.evidence.truth import achieved, ratio_of_labels
 from mamushi.io.domains import INFERENCE
 from mamushi.registry import load, plugin
-from tests.support.score_files import domains, ranks_of, write_examples
+from tests.support.score_files import ranks_of
 
 ROOT = Path(__file__).parents[3]
 DEMO = "profiles/demo/science.yaml"
@@ -96,15 +96,6 @@ def test_nothing_beats_the_oracle_by_the_truth(place: str, name: str) -> None:
     assert (of_rival >= of_oracle - 1e-12).all() and (of_rival > of_oracle + 1e-4).any()
 
 
-def test_a_thin_share_of_all_can_harm_less_than_any_region() -> None:
-    """Of two kinds of texts, one as frequent in both domains: all but a hundredth goes."""
-    log_ratio = np.repeat([np.log(1.5), np.log(0.5), np.log(1.5), np.log(0.5)], [75, 25, 50, 50])
-    forget = np.arange(200) < 100
-    found = curves(log_ratio, forget, oracle=log_ratio, chance=log_ratio)
-    assert found["chance"][1][99] < found["oracle"][1][99]
-    assert found["chance"][0][99] < found["oracle"][0][99]
-
-
 def test_the_ratio_of_labels_some_of_which_are_wrong() -> None:
     """Of densities on three points: a quarter of what is labelled forget is drawn from p2."""
     p1, p2 = np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.3, 0.5])
@@ -116,19 +107,3 @@ def test_the_ratio_of_labels_some_of_which_are_wrong() -> None:
     np.testing.assert_allclose(found, np.log(labelled)[points], atol=1e-12)
     right = ratio_of_labels(np.log(p1 / p2)[points], forget, forget)
     np.testing.assert_allclose(right, np.log(p1 / p2)[points], atol=1e-12)
-
-
-def test_the_truth_of_examples(tmp_path: Path) -> None:
-    forget = np.array([True, True, False, False])
-    ids, path = ["a", "b", "c", "d"], tmp_path / "examples.parquet"
-    write_examples(path, ids, domains(forget))
-    assert read_truth(path, ids) is None
-    known = np.array([2.0, 1.0, -1.0, 0.5])
-    write_examples(path, ids, domains(forget), log_density_ratio=known)
-    found = read_truth(path, ["d", "a", "b", "c"])
-    assert found is not None and found.tolist() == [0.5, 2.0, 1.0, -1.0]
-    truly = ["forget", "retain", "retain", "retain"]
-    write_examples(path, ids, domains(forget), log_density_ratio=known, label_true_domain=truly)
-    wrong = read_truth(path, ids)
-    expected = ratio_of_labels(known, forget, np.array(truly) == "forget")
-    assert wrong is not None and wrong.tolist() == expected.tolist()

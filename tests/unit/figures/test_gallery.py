@@ -12,11 +12,9 @@ import pytest
 from mamushi.cli import main
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import SEEDS
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from mamushi.registry import plugins
-from tests.support.figures import bands, draw, legend_texts, lines, named
+from tests.support.figures import bands, draw, legend_texts, lines
 from tests.support.grid_files import GRID, write_results
 
 ONE_PANEL = GRID | {"datasets": ["alpha"], "models": ["small"]}
@@ -33,17 +31,6 @@ def write_tables(root: Path, grid: dict[str, Any]) -> Path:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tables(tmp_path_factory.mktemp("results"), GRID)
-
-
-def test_sad_has_a_panel_per_dataset_and_model(tables: Path) -> None:
-    figure = draw("sad", tables, GRID)
-    assert [axes.get_title() for axes in figure.axes] == ["small", "large", "odd_one", "", "", ""]
-    assert [axes.get_ylabel().split("\n")[0] for axes in figure.axes[::3]] == ["alpha", "beta"]
-    assert legend_texts(figure) == ["Random", "Mamushi", "my_own", "gold of another seed"]
-    assert figure.legends[0].get_title().get_text() == SEEDS
-    # Seeds 0, 1 and 2 have gold standards 1, 2 and 1 apart.
-    for axes in figure.axes:
-        np.testing.assert_allclose(named(axes)["gold of another seed"].get_ydata(), 4 / 3)
 
 
 def test_sad_is_solid_where_measured_and_dotted_to_the_ends(tables: Path) -> None:
@@ -71,19 +58,6 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     assert figure.legends[0].get_title().get_text() == ""
 
 
-def test_perplexity_shows_both_domains_and_the_level_of_gold(tables: Path) -> None:
-    figure = draw("perplexity", tables, GRID | {"datasets": ["alpha"], "models": ["small"]})
-    forget, retain = figure.axes
-    assert [axes.get_ylabel() for axes in figure.axes] == [
-        "alpha\nforget perplexity",
-        "alpha\nretain perplexity",
-    ]
-    np.testing.assert_allclose(lines(forget, GRID)["random"][:, 1], 20 + 41 * np.array([0.1, 0.5]))
-    np.testing.assert_allclose(lines(retain, GRID)["random"][:, 1], [11.8, 11])
-    for axes, level in ((forget, 61), (retain, 10)):
-        np.testing.assert_allclose(named(axes)["gold standard"].get_ydata(), level)
-
-
 def stage(name: str, tables: Path, out: Path) -> int:
     settings = json.dumps({"name": name, "grid": ONE_PANEL, "code": "0" * 8})
     options = ["--tables", str(tables), "--out", str(out), "--settings", settings]
@@ -100,11 +74,3 @@ def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     assert written[0] == written[1]
     assert written[0][0].startswith(b"%PDF") and b"CreationDate" not in written[0][0]
     assert written[0][1].startswith(b"\x89PNG")
-
-
-def test_all_of_the_papers_displays_are_figures() -> None:
-    kinds = {name: figure.of for name, figure in plugins("figure").items()}
-    of = {"grid": ("perplexity", "sad", "shares"), "evidence": ("frontier", "schematic")}
-    of |= {"cell": ("diagnostics", "discrimination", "subspaces", "variance")}
-    of |= {"unlearning": ("half_gap",), "probe": ("relearned",)}
-    assert kinds == {name: kind for kind, names in of.items() for name in names}

@@ -48,12 +48,3 @@ def test_shares_cross_the_target_at_the_budgets_of_the_table(tmp_path: Path) -> 
     assert crossings(share) == pytest.approx([0.49, 0.25 + 0.25 * 0.115 / 0.375], abs=1e-3)
     assert {*named(share)} >= {"target", "gold standard"}
     assert legend_texts(figure) == ["Random", "Mamushi", "target", "gold standard"]
-
-
-def test_the_deep_gap_has_panels_of_its_own_where_it_is_known(tmp_path: Path) -> None:
-    figure = draw("half_gap", tables(tmp_path, deep=0.6), AXES)
-    titles = [axes.get_title() for axes in figure.axes[:3]]
-    assert titles == ["share of the gap closed", "of the deep gap", "retain perplexity / start's"]
-    share, deep = figure.axes[3:5]
-    np.testing.assert_allclose(lines(deep, AXES)["mamushi"][1:3, 1], [0.231, 0.456], atol=0.02)
-    assert crossings(share)[1] < 0.4 and crossings(deep)[1] == pytest.approx(0.65, abs=0.05)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from matplotlib.collections import LineCollection
 
 from mamushi.io import schemas
@@ -24,8 +23,6 @@ GRID: dict[str, Any] = {
 }
 DEEP = {"random": 0.8, "mamushi": 1.6}
 """Deep share that a selector recovers, over its budget; of the whole gap it is half of that."""
-
-EMPTY = "Nothing to draw:\n"
 
 
 def written(root: Path, kind: Any, rows: list[dict[str, Any]]) -> Path:
@@ -74,30 +71,3 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
     assert ends[[0, -1]].tolist() == [[0, 0], [1, 1]]
     names = ["Random", "Mamushi", "in proportion", "nothing removed", "gold standard"]
     assert sorted(legend_texts(figure)) == sorted(names)
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_what_is_left_is_drawn_by_the_steps_of_relearning(tmp_path: Path, known: bool) -> None:
-    grid = {**GRID, "selectors": ["random", "mamushi"]}
-    rows = [
-        {
-            **{"dataset": "alpha", "model": "small", "selector": name, "beta": 0.5, "step": step},
-            **{"source": source, "seeds": 1},
-            **dict.fromkeys(("raised", "regained", "gold_regained", "excess", "retain_lost"), 0.0),
-            **share("relearned", slope / step if known else None),
-            "relearned_withheld": None if known else "no gap",
-        }
-        for (name, slope), source, step in product(DEEP.items(), ("retraining", "tilt"), (1, 2, 8))
-    ]
-    figure = draw("relearned", written(tmp_path, schemas.RELAPSE, rows), grid)
-    if not known:
-        assert [text.get_text() for text in figure.texts] == [f"{EMPTY}no gap"]
-        return
-    retrained, tilted = figure.axes
-    assert [axes.get_title() for axes in figure.axes] == ["Retraining", "Tilt"]
-    assert tilted.get_xscale() == "log"
-    assert [text.get_text() for text in tilted.get_xticklabels()] == ["1", "2", "8"]
-    figure.canvas.draw()
-    assert not len(tilted.get_xticks(minor=True))
-    np.testing.assert_allclose(lines(retrained, grid)["mamushi"], [[1, 1.6], [2, 0.8], [8, 0.2]])
-    np.testing.assert_allclose(bars(retrained)[0], [0.7, 0.9])

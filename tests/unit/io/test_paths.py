@@ -1,7 +1,6 @@
 """Paths of artifacts: budgets keep apart, patterns hold exactly the wildcards that they name."""
 
 import string
-from pathlib import Path
 
 import pytest
 
@@ -34,8 +33,3 @@ def test_every_pattern_names_known_wildcards_under_results() -> None:
     for name, pattern in patterns.items():
         assert pattern.startswith("results/"), name
         assert {field for _, field, _, _ in string.Formatter().parse(pattern) if field} <= known
-
-
-def test_under_moves_a_path_to_another_results_folder() -> None:
-    found = paths.under("else/where", paths.EXAMPLES, dataset="jigsaw")
-    assert found == Path("else/where/data/jigsaw/examples.parquet")

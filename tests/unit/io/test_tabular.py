@@ -48,24 +48,6 @@ def test_what_may_hold_rows_and_is_not_read_is_named(
         tabular.find(folder)
 
 
-def test_what_holds_no_rows_may_lie_beside_them(tmp_path: Path) -> None:
-    folder = shards(tmp_path / "d")
-    for name in (
-        *("README.md", "readme.txt", "LICENSE", "LICENSE-CC0.txt", "CITATION.cff", "logo.png"),
-        *(".gitattributes", ".part-0.jsonl.crc", "_SUCCESS", "_metadata", ".git/config"),
-        *(
-            "dataset_info.json",
-            "x.jsonl.receipt.json",
-            "images/1.jpg",
-            "docs/README.md",
-            "_part-2.jsonl",
-        ),
-    ):
-        beside(name)(folder)
-    (folder / "empty").mkdir()
-    assert [path.name for path in tabular.find(folder)] == ["part-0.jsonl", "part-1.jsonl"]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.errors import UserError
-from mamushi.io import schemas, tables
+from mamushi.io import schemas
 from mamushi.io.files import write_json
-from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import loading, tiny
 from mamushi.lm.tokens import encode, read_tokens
 from tests.support.models import SIZES
@@ -93,19 +91,6 @@ def test_one_bos_where_the_family_has_one_and_the_text_as_it_is(cache):
     assert (stored["texts"], stored["tokens"]) == (len(TEXTS), sum(lengths))
     assert (stored["max_length"], stored["bos_token_id"]) == (12, tokenizer.bos_token_id)
     assert set(stored["provenance"]["inputs"]) == {"examples", "model_card"}
-
-
-def test_a_cache_of_other_texts_is_refused(examples, cards, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "LARGE_GROUP", 4)
-    for name in ("one", "two"):
-        assert make(examples, cards["llama"], tmp_path / name) == 0
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    whole = read_table(examples, schemas.EXAMPLES)
-    more = pa.concat_tables([whole, whole.slice(0, 4)])
-    for other in (whole.slice(0, 4), more, whole.slice(1)):
-        write_table(tmp_path / "examples", schemas.EXAMPLES, other)
-        with pytest.raises(UserError, match="its examples are not those of"):
-            read_tokens(tmp_path / "one", tmp_path / "examples", "contamination", 5)
 
 
 @pytest.mark.parametrize("section", ["contamination", "inference", "evaluation"])

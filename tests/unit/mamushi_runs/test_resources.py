@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
+from mamushi.config.complete import complete
 from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi_runs.resources import JobResources
-from tests.support.captions import CONFIG
+from tests.support.workflow import ROOT
 
 TINY, GEMMA = "tiny_one", "gemma-2-2b"
 
@@ -22,7 +24,9 @@ def wildcards(model: str = GEMMA, **more: str) -> Any:
 
 @pytest.fixture(scope="module")
 def resources() -> JobResources:
-    return JobResources(CONFIG)
+    paper = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    paper["models"][TINY] = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}}
+    return JobResources(complete(paper))
 
 
 @pytest.mark.parametrize("name", ["model_memory", "retrain"])

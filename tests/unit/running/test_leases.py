@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from mamushi.running import leases
-from mamushi.running.leases import SWITCH, VISIBLE, leased, visible
+from mamushi.running.leases import SWITCH, VISIBLE, leased
 from tests.support.processes import until
 from tests.support.workflow import ROOT, environment
 
@@ -93,12 +93,6 @@ def test_several_are_leased_together_or_not_at_all(
     assert both.stdout.readline().strip() == "0,1"
 
 
-def test_a_stage_without_a_gpu_sees_none(gpus: None) -> None:
-    with leased(False) as name:
-        assert name is None and os.environ[VISIBLE] == ""
-    assert os.environ[VISIBLE] == "0,1"
-
-
 @pytest.mark.parametrize(("name", "value"), [("SLURM_JOB_ID", "7"), (SWITCH, "off")])
 def test_nothing_is_leased_where_something_else_hands_them_out(
     gpus: None, monkeypatch: pytest.MonkeyPatch, name: str, value: str
@@ -106,14 +100,3 @@ def test_nothing_is_leased_where_something_else_hands_them_out(
     monkeypatch.setenv(name, value)
     with leased(True) as lease:
         assert lease is None and os.environ[VISIBLE] == "0,1"
-
-
-@pytest.mark.parametrize(
-    ("variable", "names"),
-    [("0,2", ["0", "2"]), ("", []), ("-1,0", []), ("GPU-a1, MIG-b/1/2", ["GPU-a1", "MIG-b/1/2"])],
-)
-def test_gpus_are_read_as_cuda_does(
-    monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
-) -> None:
-    monkeypatch.setenv(VISIBLE, variable)
-    assert visible() == names

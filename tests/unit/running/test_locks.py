@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.io import paths
 from mamushi.running import locks
 from tests.support.processes import until
 from tests.support.workflow import ROOT, environment
@@ -44,14 +43,6 @@ def test_who_comes_second_waits_until_the_first_is_killed(
     with locks.claimed([tmp_path / "results/a"]):
         said = capsys.readouterr().err
     assert said == "waiting for another process, which writes the same results/a\n"
-
-
-def test_what_lies_elsewhere_is_not_claimed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with locks.claimed([Path("elsewhere/a")]), locks.claimed([Path("elsewhere/a")]):
-        assert not Path(paths.CLAIMS).exists()
 
 
 def test_a_file_system_without_locks_lets_all_in(

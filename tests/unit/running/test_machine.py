@@ -1,9 +1,6 @@
 """A job that holds a GPU and cannot use it stops, unless its model is tiny."""
 
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ import torch
 from mamushi.cli import main
 from mamushi.io.files import write_json
 from mamushi.running import machine
-from tests.support.workflow import ROOT, environment
 
 
 @pytest.fixture(autouse=True)
@@ -71,17 +67,3 @@ def test_a_stage_stops_before_it_reads_or_computes(
     # It goes on to open the model, of which there is only a card.
     assert main(["embed", *words, '--execution={"device": "cpu"}']) == 1
     assert "source" in capsys.readouterr().err
-
-
-def test_children_that_have_ended_are_counted() -> None:
-    burn = "import time\nwhile time.process_time() < 1: pass"
-    code = (
-        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])\n"
-        "import time; from mamushi.running import machine; machine.report('a', time.monotonic())"
-    )
-    env = environment(PYTHONPATH=str(ROOT / "workflow"))
-    said = subprocess.check_output(
-        [sys.executable, "-c", code], env=env, stderr=subprocess.STDOUT, text=True
-    )
-    found = re.fullmatch(r"mamushi a: took \d\.\d\d s, (\d\.\d\d) s of CPU\n", said)
-    assert found is not None and 1 <= float(found[1]) < 2

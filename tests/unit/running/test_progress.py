@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
@@ -20,14 +19,3 @@ def test_a_count_within_another_one_is_of_the_whole(capsys: pytest.CaptureFixtur
     (line,) = capsys.readouterr().err.splitlines()
     said = r"refits 2/4, mamushi: 1/5 folds, 30%, 0:01:3\d gone, 0:03:3\d left, AUC 0.9"
     assert re.fullmatch(said, line)
-
-
-def test_whoever_looks_on_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("sys.stderr", screen)
-    with Progress(2, "stack", "fold") as count:
-        count.advance(note="AUC 0.9")
-        count.advance(note="AUC 0.8")
-    seen = screen.getvalue()
-    assert "stack:   0%" in seen and "0/2" in seen and "gone" not in seen

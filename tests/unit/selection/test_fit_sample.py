@@ -76,14 +76,3 @@ def test_a_selector_fits_on_its_sample(
     scored = load("selector", name).score(pool, settings, 0)
     assert np.isfinite(scored.scores).all()
     assert seen and max(seen) <= 151
-
-
-def test_scores_in_parts_are_those_of_all_at_once(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = {"folds": 3, "solver": "newton-cholesky"}
-    settings = plugin("selector", "mamushi_lr").defaults | more
-    whole = load("selector", "mamushi_lr").score(pool, settings, 0).scores
-    monkeypatch.setattr(crossfit, "_PART", 7)
-    parts = load("selector", "mamushi_lr").score(pool, settings, 0).scores
-    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.selection import crossfit
@@ -96,22 +93,6 @@ def test_no_group_straddles(rows: list[tuple[bool, int]], k: int, share: float, 
         assert all(own[part].any() for own in (forget, ~forget) for part in (rest, held))
 
 
-def test_without_groups_all_draws_are_as_before() -> None:
-    """The digests are of draws by the code that knew no groups."""
-
-    def digest(*arrays: NDArray[Any]) -> str:
-        return hashlib.sha256(b"".join(each.tobytes() for each in arrays)).hexdigest()[:16]
-
-    rng = np.random.default_rng(1)
-    forget = rng.random(997) < 0.3
-    for groups in (None, rng.permutation(997)):
-        fold = stratified_folds(forget, 5, 7, groups)
-        parts = held_out(forget, 0.1, np.random.default_rng(5), groups)
-        assert digest(fold, *parts) == "b5c0663428f8909e"
-        pool = Pool(np.empty(997, object), forget, np.zeros((997, 1), np.float16), groups=groups)
-        assert digest(crossfit._halves(pool, fold, 7)) == "78835f6c63986aa7"
-
-
 # All that cross-fits --------------------------------------------------------------------------
 
 
@@ -157,11 +138,3 @@ def test_halves_share_no_group_and_are_even() -> None:
 
 
 # Codes ----------------------------------------------------------------------------------------
-
-
-def test_codes_of_groups() -> None:
-    codes = group_codes(pa.chunked_array([["a", None], ["b", "a", None]]))
-    assert codes is not None and codes.tolist() == [0, 2, 1, 0, 3]
-    # Where none is shared there are none, and every draw is that of single texts.
-    assert group_codes(pa.array(["a", None, "b"])) is None
-    assert group_codes(pa.nulls(3, pa.string())) is None

@@ -17,7 +17,6 @@ from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import mlp
 from mamushi.selection.crossfit import averaged, cross_fit, cross_fit_together
-from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 
 SMALL = {
@@ -243,31 +242,6 @@ def test_early_stopping_is_scikit_learns_rule(monkeypatch, pool):
     assert fit_counting([3.0, 2.0, 1.0], monkeypatch, pool, epochs=3) == (3, 3)
     with pytest.raises(UserError, match="never finite in 3 epochs"):
         fit_counting([np.nan] * 9, monkeypatch, pool, patience=2)
-
-
-def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
-    seen = []
-    estimate = mlp.estimate_mlp
-
-    def spy(tasks, settings):
-        for task, found in zip(tasks, estimate(tasks, settings), strict=True):
-            seen.append((task, found[0]))
-            yield found
-
-    monkeypatch.setattr(mlp, "estimate_mlp", spy)
-    found = run("mamushi", pool, **{**SMALL, "epochs": 2, "seeds_averaged": 2})
-    assert len({task.seed for task, _ in seen}) == 6
-    mean, offsets, scales = np.zeros(3000), [], []
-    for task, own in seen:
-        assert not set(task.held) & set(task.train)
-        offsets.append(own.mean())
-        scales.append(own.std())
-        mean[task.held] += (own - offsets[-1]) / scales[-1] / 2
-    # In nats as those of one network are.
-    wanted = np.mean(offsets) + np.mean(scales) * mean
-    np.testing.assert_allclose(found.scores, wanted, rtol=1e-9)
-    # What is told of folds is of the first ones, which are those of one network.
-    assert np.array_equal(found.fold, stratified_folds(pool.forget, 3, 0))
 
 
 @pytest.mark.parametrize("repeats", [1, 3])

@@ -45,22 +45,6 @@ DOMAINS = ["forget", "retain", "forget"]
 VECTORS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
 
-def test_texts_are_read_where_they_are_asked_for(tmp_path):
-    paths = write_inputs(tmp_path, VECTORS, IDS, DOMAINS)
-    assert read_pool(*paths).texts is None
-    assert read_pool(*paths, texts=True).texts.tolist() == ["words"] * 3
-
-
-def test_pool_holds_the_artifact(tmp_path):
-    pool = read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, ratio=[-1.0, 0.5, 2.0]))
-    assert pool.ids.tolist() == IDS
-    assert pool.forget.tolist() == [True, False, True]
-    assert pool.embeddings.dtype == np.float16
-    assert pool.embeddings.tolist() == VECTORS
-    assert pool.truth.tolist() == [-1.0, 0.5, 2.0]
-    assert not pool.embeddings.flags.writeable
-
-
 def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     paths = write_inputs(

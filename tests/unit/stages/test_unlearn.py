@@ -130,27 +130,6 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
             assert first == pytest.approx(perplexities(base, out), rel=1e-6)
 
 
-def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(base: Path, tmp_path: Path) -> None:
-    rows = [f"if{number}" for number in range(FORGET)]
-    results = []
-    for name, ids in (("whole", None), ("up", rows), ("down", rows[::-1])):
-        options: dict[str, Any] = {}
-        if ids:
-            options["removal"] = names(tmp_path / f"{name}.txt", ids)
-        assert unlearn(base, tmp_path / name, **options) == 0
-        results.append(tensors(tmp_path / name / "trained.safetensors"))
-    assert results[0] == results[1] == results[2]
-
-
-def test_a_stopped_run_says_so_in_its_card(base: Path, tmp_path: Path) -> None:
-    settings = unlearning("neggrad_plus")
-    settings["settings"]["stop_forget_loss"] = 0.1
-    assert unlearn(base, tmp_path, settings) == 0
-    card = read_json(tmp_path / "card.json")
-    assert (card["stopped_at"], card["steps"]) == (1, 0)
-    assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 1
-
-
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
     blocks: int, base: Path, tmp_path: Path

@@ -197,21 +197,6 @@ def test_rank_says_which_lists_are_others_now(
     assert main(["rank"]) == 0 and capsys.readouterr().out == ""
 
 
-def test_a_ranking_that_goes_on_says_of_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The configuration may have come from another folder."""
-    monkeypatch.chdir(tmp_path)
-    text = "datasets: {d: {kind: table, path: there/d.csv}}"
-    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
-    cell = {"datasets": ["d"], "models": ["m"], "seeds": [0]}
-    monkeypatch.setattr(_run, "check", lambda *_: {"grid": cell})
-    monkeypatch.setattr(one_process, "suits", lambda *_: False)
-    monkeypatch.setattr(rank, "_rank_by_workflow", lambda *_: 1)
-    assert main(["rank", "--quick"]) == 1
-    assert capsys.readouterr().out == "mine.yaml: ranks there/d.csv\n"
-
-
 def test_unlearn_adds_the_list_to_the_configuration(
     folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,14 +229,3 @@ def test_a_target_that_is_not_there_is_named(
     *_, line, last = capsys.readouterr().err.splitlines()
     assert line.startswith("No rule to produce removal ")
     assert last.startswith("mamushi plan: error: the dry run failed; ")
-
-
-def test_nothing_that_was_not_asked_for_is_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The paper's grid."""
-    monkeypatch.chdir(tmp_path)
-    for command in ("plan", "run"):
-        assert main([command, "removals", "--profile", "slurm"]) == 2
-        said = capsys.readouterr().err
-        assert f"{tmp_path}: no configuration mine.yaml" in said and said.count("\n") == 1
