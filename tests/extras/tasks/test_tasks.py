@@ -17,7 +17,6 @@ from mamushi.config import grid
 from mamushi.io import paths
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, parameters, storage, tiny
-from mamushi_extras.tasks.harness import files_of_tasks
 from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, WORDS, opened, write_base
@@ -129,15 +128,6 @@ def test_data_that_cannot_be_had_is_told_with_its_key(
     names = [str(made / "lost.yaml")]
     assert main(words(made, tmp_path / "out.parquet", False, names=names)) != 0
     assert "tasks.names: Unable to find" in capsys.readouterr().err
-
-
-def test_the_data_of_a_task_counts(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Named in full, from the current folder, or from that of the task."""
-    task, data = str(made / "animals.yaml"), str(made / "animals.jsonl")
-    assert files_of_tasks(["arc_easy", task]) == [task, data]
-    near = made / "near.yaml"
-    near.write_text("include: animals.yaml\ndataset_kwargs: {data_files: {test: animals.jsonl}}")
-    assert files_of_tasks([str(near)]) == [str(near), task, data]
 
 
 # --- the table --------------------------------------------------------------------------------
