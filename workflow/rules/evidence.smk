@@ -75,13 +75,10 @@ rule predict:
 
 rule describe:
     input:
-        examples=paths.EXAMPLES,
-        duplicates=paths.DUPLICATES,
         scores=expand(paths.SCORES, selector=DESCRIBED, allow_missing=True),
         calibrated=paths.CALIBRATED,
     output:
         diagnostics=paths.DIAGNOSTICS,
-        confounds=paths.CONFOUNDS,
         agreement=paths.AGREEMENTS,
     log:
         "results/logs/describe/{dataset}/{model}/seed{seed}.log",
@@ -91,10 +88,9 @@ rule describe:
     params:
         settings=settings("describe", *CELL),
     shell:
-        "exec python -m mamushi describe --examples {input.examples:q}"
-        " --duplicates {input.duplicates:q} --scores {input.scores:q}"
+        "exec python -m mamushi describe --scores {input.scores:q}"
         " --calibrated {input.calibrated:q} --diagnostics {output.diagnostics:q}"
-        " --confounds {output.confounds:q} --agreement {output.agreement:q}"
+        " --agreement {output.agreement:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

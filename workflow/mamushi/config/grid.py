@@ -23,7 +23,7 @@ TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subg
 STUDY_TABLES = TABLES[:4]
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
-    *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
+    *("frontier", "calibration", "advice", "diagnostics", "geometry"),
     *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
 )
 OF_SWEEP = ("dataset", "model", "unlearner", "selector")
@@ -197,7 +197,7 @@ def evidence(config: Config) -> list[str]:
     """Return what the evidence of all runs is joined from."""
     of_cell = (
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.AGREEMENTS),
-        *(paths.CONFOUNDS, paths.GEOMETRY, paths.RUNTIME),
+        *(paths.GEOMETRY, paths.RUNTIME),
     )
     of_cells = [pattern.format(**run) for run in cells(config["grid"]) for pattern in of_cell]
     return of_cells + [paths.PREDICTED.format(**run) for run in predicted(config)]

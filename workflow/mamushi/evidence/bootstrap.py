@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
 from mamushi.evidence.calibration import LOSS_SLACK, RatioEstimate, RatioScores
-from mamushi.evidence.frontier import Array, Frontier, RemovalOrder, gain
+from mamushi.evidence.frontier import Array, Frontier, Places, RemovalOrder, gain
 from mamushi.selection.metrics import NORMAL, clusters_of
 from mamushi.selection.removals import budget_size
 
@@ -19,7 +20,6 @@ LEVELS = (0.025, 0.975)
 _ENDS = ("", "_low", "_high")
 """How the names of a value and of its ends go on, in the order of a ``Band``."""
 
-_Counts = NDArray[np.int64]
 Pair = tuple[Array, Array]
 """Removal and preservation (B,)."""
 
@@ -35,34 +35,28 @@ class Band(NamedTuple):
 def bands(
     scores: RatioScores,
     rankings: Mapping[str, RemovalOrder],
-    counts: _Counts,
+    counts: Places,
     resamples: int,
     seed: int,
 ) -> dict[str, dict[str, Band]]:
-    """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1.
-
-    By name: ``removal`` and ``preservation`` in nats, and ``gain`` (the share of the full
-    removal's), of the ratio that ``scores`` estimate. All rankings are of these texts.
+    """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1: by name
+    ``removal`` and ``preservation`` in nats, and ``gain`` (the share of the full removal's), of the
+    ratio that ``scores`` estimate. All rankings are of these texts.
 
     A resample draws n1 forget and n2 retain examples with replacement, or their groups
-    (``resample``). It is the same for all rankings. The ratio is calibrated anew with it, and one
-    of the pairs of halves says what the scores have lost. Each resample is evaluated without that
-    loss, which halves can overstate, and with the loss and ``calibration.LOSS_SLACK`` more. A band
-    spans the percentiles of both. ``gain`` is not defined where removing all gains nothing. Such a
-    resample counts as one that reaches no share, and an end of a band that rests on such resamples
-    is NaN.
+    (``resample``), the same for all rankings. The ratio is calibrated anew with it, and one of the
+    pairs of halves says what the scores have lost. Each resample is evaluated without that loss,
+    which halves can overstate, and with the loss and ``calibration.LOSS_SLACK`` more; a band spans
+    the percentiles of both. Where removing all gains nothing, ``gain`` is not defined, and a
+    resample reaches no share; an end of a band that rests on such resamples is NaN.
     """
-    rng = np.random.default_rng(seed)
-    forget, retain = scores.forget, ~scores.forget
-    drawn: dict[str, dict[str, list[Pair]]] = {
-        name: {side: [] for side in ("near", *LOSS_SLACK)} for name in rankings
-    }
+    rng, forget = np.random.default_rng(seed), scores.forget
+    drawn: dict[str, dict[str, list[Pair]]] = {name: defaultdict(list) for name in rankings}
 
     def frontiers(ratio: RatioEstimate, lost: float) -> Iterator[tuple[str, Frontier]]:
-        some = next(iter(rankings.values()))
-        at = Frontier(some, ratio.log_ratio[forget], ratio.log_ratio[retain], scores.pi1, lost)
-        for name, ranks in rankings.items():
-            yield name, at.reranked(ranks)
+        l1, l2 = ratio.log_ratio[forget], ratio.log_ratio[~forget]
+        at = Frontier(next(iter(rankings.values())), l1, l2, scores.pi1, lost)
+        return ((name, at.reranked(ranks)) for name, ranks in rankings.items())
 
     for which in range(resamples):
         weights = resample(forget, rng, scores.groups)
@@ -70,7 +64,7 @@ def bands(
         lost = {side: redrawn.lost + slack * redrawn.jeffreys for side, slack in LOSS_SLACK.items()}
         for side, spread in {"near": 0.0, **lost}.items():
             for name, at in frontiers(redrawn, spread):
-                drawn[name][side].append(at.at(counts, weights[forget], weights[retain]))
+                drawn[name][side].append(at.at(counts, weights[forget], weights[~forget]))
     estimate, wider = scores.estimate(), few_groups(forget, scores.groups)
     return {
         name: _bands(at.at(counts), drawn[name], wider)
@@ -167,14 +161,17 @@ def frontier_with_gain(
     counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
     rows, relative = [], {}
     for ranking, by_quantity in bands(scores, rankings, counts, resamples, seed).items():
-        columns = {"beta": betas, "removed": counts.tolist()}
-        for name, band in by_quantity.items():
-            ends = zip(_ENDS, band, strict=True)
-            columns |= {f"{name}{end}": values.tolist() for end, values in ends}
+        columns = {
+            name + end: values.tolist()
+            for name, band in by_quantity.items()
+            for end, values in zip(_ENDS, band, strict=True)
+        }
         gains = {f"gain{end}": columns.pop(f"gain{end}") for end in _ENDS}
         relative[ranking] = {
-            name: [None if x != x else x for x in values] for name, values in gains.items()
+            name: [None if np.isnan(x) else x for x in values] for name, values in gains.items()
         }
-        for numbers in zip(*columns.values(), strict=True):
-            rows.append({"selector": ranking, **dict(zip(columns, numbers, strict=True))})
+        columns |= {"selector": [ranking] * len(betas), "beta": betas, "removed": counts.tolist()}
+        rows += [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
     return rows, relative

@@ -1,13 +1,10 @@
-"""Find what a score follows beside the domain: a text's length, copies, the labels it came with.
-
-Intervals are 95%; one in twenty misses, and there are as many as rows.
-"""
+"""Find what a score follows beside the domain: a text's length, copies, the labels it came with,
+and the other columns of its table. Intervals are 95%."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import Ids, places_of, read_labels
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, RETAIN, read_table
+from mamushi.io.tables import read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
     DELONG_FACTOR,
@@ -74,29 +71,28 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextPr
     return TextProperties(texts.words, copies, texts.labels, texts.groups, texts.columns)
 
 
-def confound_rows(
-    score: Doubles, forget: Mask, texts: TextProperties, *, cross_fitted: bool = False
-) -> list[_Row]:
-    """Return rows of the table ``confounds`` but for the cell and the selector, of n texts.
-
-    ``why`` says why a row has no estimate. The AUCs of ``cross_fitted`` scores have an interval for
-    that of a ranking by all texts.
-    """
+def followed(score: Doubles, forget: Mask, texts: TextProperties) -> list[_Row]:
+    """Return what scores (n,) surely follow within the forget domain, the closest first: the
+    ``confound``, its ``value`` if that is a category, and the ``measure`` with its ``estimate``."""
     columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
     rows = [
-        {"domain": domain, "confound": name, **row}
-        for (domain, inside), (name, values) in product(
-            ((FORGET, forget), (RETAIN, ~forget)), columns.items()
-        )
-        for row in _followed(score, values, inside, texts.groups)
+        (beyond, {"confound": name, **row})
+        for name, values in columns.items()
+        for beyond, row in _followed(score, values, forget, texts.groups)
     ]
+    return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
+
+
+def matched_auc(
+    score: Doubles, forget: Mask, texts: TextProperties, *, cross_fitted: bool = False
+) -> Interval | None:
+    """Return the AUC of scores (n,) among texts of one length, with its interval; None where too
+    few texts, or their groups, are of a domain, or a score is missing. The interval of
+    ``cross_fitted`` scores is for that of a ranking by all texts."""
+    if np.isnan(score).any() or not _are_enough(forget, texts.groups):
+        return None
     times = DELONG_FACTOR if cross_fitted else 1.0
-    alike, by_length = np.zeros(len(score), dtype=np.int64), stratum(texts.words)
-    for measure, strata in (("auc", alike), ("auc_matched", by_length)):
-        row = _area_row(score, forget, strata, texts.groups, times)
-        head = {"domain": None, "confound": "words", "value": None, "measure": measure}
-        rows.append({**head, **row})
-    return rows
+    return stratified_auc(score, forget, stratum(texts.words), times, texts.groups)
 
 
 def leaking_columns(
@@ -118,10 +114,9 @@ def leaking_columns(
     for name, values in columns.items():
         strata, interval = value_stratum(values), None
         tells = _tells(strata, forget, 0.01 / len(columns), groups)
-        followed = [row for row in _followed(score, values, forget, groups) if row["apart"]]
-        if tells or max(map(beyond, followed), default=0.0) >= FOLLOWED:
+        if tells or any(_followed(score, values, forget, groups)):
             if not np.isnan(score).any():
-                interval, _ = stratified_auc(score, forget, strata, times, groups)
+                interval = stratified_auc(score, forget, strata, times, groups)
             ends = dict(zip(("auc", "low", "high"), interval or (None,) * 3, strict=True))
             rows.append({"column": name, "tells": tells, **ends})
     return rows
@@ -140,12 +135,6 @@ def _tells(strata: Strata, forget: Mask, level: float, groups: GroupCodes | None
     width = free + 1 - free**2 / (alone - 1)
     unbiased = max(quotient - free / (alone - 1), 0.0) / min(width - 1, 1 - 1 / (alone - 1))
     return bool(chi2.sf(quotient * alone, free) < level and unbiased >= FOLLOWED**2)
-
-
-def beyond(row: _Row) -> float:
-    """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
-    ends = np.array([row["low"], row["high"]])
-    return float(np.abs(ends if row["measure"] == "spearman" else 2 * ends - 1).min())
 
 
 def stratum(values: Doubles) -> Strata:
@@ -167,56 +156,42 @@ def value_stratum(values: NDArray[Any]) -> Strata:
 
 def _followed(
     score: Doubles, values: NDArray[Any], inside: Mask, groups: GroupCodes | None
-) -> Iterator[_Row]:
-    """Yield the rows of a confound (n,) of those texts ``inside`` a domain that have a value."""
+) -> Iterator[tuple[float, _Row]]:
+    """Yield what scores follow of a confound (n,), of texts ``inside`` that have a value: the row,
+    behind how far the near end of its interval is from chance, on a scale from 0 to 1."""
     here = inside & np.asarray(pa.array(values, from_pandas=True).is_valid())
     score, values, groups = score[here], values[here], None if groups is None else groups[here]
     if values.dtype == object:
         alike = np.zeros(len(score), dtype=np.int64)
         names, count = np.unique(values.astype(str), return_counts=True)
         for name in names[np.argsort(-count, kind="stable")[:_MOST_VALUES]]:
-            row = _area_row(score, values == name, alike, groups)
-            yield {"value": str(name), "measure": "auc_of_value", **row}
+            if _are_enough(values == name, groups):
+                interval = stratified_auc(score, values == name, alike, groups=groups)
+                if interval and (beyond := _beyond(*(2 * x - 1 for x in interval))) >= FOLLOWED:
+                    row = {"value": str(name), "measure": "auc_of_value"}
+                    yield beyond, {**row, "estimate": interval[0]}
         return
     numbers = values.astype(np.float64)
     distinct, count = np.unique(numbers, return_counts=True)
     common = distinct[int(count.argmax())] if len(distinct) else 0.0
-    why = _too_few(score, values != common, groups, "texts differ from the others")
-    interval = None if why else correlation(score, numbers, groups)
-    row = _row(interval, len(score), 0.0, why or "all scores are equal")
-    yield {"value": None, "measure": "spearman", **row}
+    if _number_of(values != common, groups) >= _FEWEST:
+        interval = correlation(score, numbers, groups)
+        if interval and (beyond := _beyond(*interval)) >= FOLLOWED:
+            yield beyond, {"value": None, "measure": "spearman", "estimate": interval[0]}
 
 
-def _area_row(
-    score: Doubles,
-    positive: Mask,
-    strata: Strata,
-    groups: GroupCodes | None,
-    times: float = 1.0,
-) -> _Row:
-    for side in (positive, ~positive):
-        if why := _too_few(score, side, groups, "texts on one of the sides"):
-            return _row(None, len(score), 0.5, why)
-    interval, used = stratified_auc(score, positive, strata, times, groups)
-    return _row(interval, used, 0.5, "no length is common to both")
+def _beyond(estimate: float, low: float, high: float) -> float:
+    """Return how far the near end of an interval is from 0, which is chance."""
+    return 0.0 if low <= 0 <= high else min(abs(low), abs(high))
 
 
-def _too_few(score: Doubles, mask: Mask, groups: GroupCodes | None, label: str) -> str | None:
-    """Say why there is no estimate, where it would rest on few of the texts or of their groups."""
-    if np.isnan(score).any():
-        return "no score for retain texts"
-    number = int(mask.sum())
-    if number >= _FEWEST and groups is not None:
-        number, label = len(np.unique(groups[mask])), f"groups of {label}"
-    return f"{number} {label}" if number < _FEWEST else None
+def _are_enough(positive: Mask, groups: GroupCodes | None) -> bool:
+    return min(_number_of(side, groups) for side in (positive, ~positive)) >= _FEWEST
 
 
-def _row(interval: Interval | None, texts: int, chance: float, why: str) -> _Row:
-    """Return a row with the estimate and its interval, or without them and the reason ``why``."""
-    estimate, low, high = interval or (None, None, None)
-    apart = None if low is None or high is None else not low <= chance <= high
-    row = {"texts": texts, "estimate": estimate, "low": low, "high": high, "apart": apart}
-    return {**row, "why": None if interval else why}
+def _number_of(mask: Mask, groups: GroupCodes | None) -> int:
+    """Return how many texts of a mask (n,) there are, or of their groups."""
+    return int(mask.sum() if groups is None else len(np.unique(groups[mask])))
 
 
 def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Interval | None:
@@ -250,8 +225,8 @@ def stratified_auc(
     strata: Strata,
     times: float = 1.0,
     groups: GroupCodes | None = None,
-) -> tuple[Interval | None, int]:
-    """Return the AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
+) -> Interval | None:
+    """Return the AUC of scores (n,) over pairs within a stratum, with its interval.
 
     The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
@@ -265,7 +240,7 @@ def stratified_auc(
             rows.append(sides)
             placed.append(placements(both, np.arange(len(both)) < len(sides[0])))
     if not rows:
-        return None, 0
+        return None
     sizes = np.array([len(positives) for positives, _ in rows])
     weight = sizes / sizes.sum()
     estimate = float(weight @ [float(above.mean()) for above, _ in placed])
@@ -291,4 +266,4 @@ def stratified_auc(
         variance = sampling_variance(above, below, clusters) / DELONG_FACTOR
         texts = min(len(np.unique(codes)) for codes in clusters)
         errors = t_error(above, below, clusters)
-    return (estimate, *auc_ends(estimate, times * variance, texts, errors)), len(used)
+    return estimate, *auc_ends(estimate, times * variance, texts, errors)

@@ -6,12 +6,8 @@ Paper, Section 5. Removing from the forget domain p1 what lies in a region S wit
 
 Removal is KL(p1 || p_-S): the more, the better forgotten. Preservation is KL(p2 || p_-S): the less,
 the better kept. Both are plug-in means over samples of the domains, in nats, where ``l1`` (n1,) and
-``l2`` (n2,) are the log-density ratios log p1(x)/p2(x) of the forget and the retain sample. With
-``weights`` (nonnegative, of any sum above 0) they are weighted means, as for the nodes of a
-quadrature.
-
-``kept`` is 1{x not in S} for every sample, or any share between 0 and 1: a removal by chance, as of
-the selector ``random``, keeps the share 1 - b everywhere and has no region.
+``l2`` (n2,) are the log-density ratios log p1(x)/p2(x) of the forget and the retain sample. A
+removal by chance, as of the selector ``random``, keeps the share 1 - b everywhere.
 
 The ratio is calibrated first: see ``calibration``. What an estimate has ``lost`` of it, tau^2,
 spreads the true one around it, l = u + tau^2/2 + tau z in the forget and l = u - tau^2/2 + tau z in
@@ -33,6 +29,7 @@ from numpy.typing import NDArray
 from mamushi.io.tables import FORGET
 
 Array = NDArray[np.floating[Any]]
+Places = NDArray[np.int64]
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -97,25 +94,22 @@ class Region:
     examples that score higher, and no lower.
     """
 
-    order: NDArray[np.int64]
+    order: Places
     score1: Array
     score2: Array
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    above: NDArray[np.int64]
-    upto: NDArray[np.int64]
+    start: Places
+    end: Places
+    above: Places
+    upto: Places
 
 
 @dataclass(frozen=True)
 class RemovalOrder:
-    """The order in which a selector removes, apart from any estimate of the ratio.
+    """The order in which a selector removes: ``first`` (n1,), places in the forget sample, first to
+    go first. It has a ``region`` if it scores both domains and ranks by the score. ``by_chance``:
+    it removes a share everywhere."""
 
-    ``first`` (n1,): places in the forget sample, first to go first. ``region`` is there for a
-    selector that scores both domains and ranks by the score. ``by_chance``: it removes a share
-    everywhere.
-    """
-
-    first: NDArray[np.int64]
+    first: Places
     by_chance: bool
     region: Region | None
 
@@ -145,11 +139,11 @@ class Frontier:
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
     ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, and ``lost`` is tau^2.
 
-    Preservation is measured by ``Ranking.region``: S holds the retain examples that score higher
-    than the last forget example to go, and of those that tie with it the share that goes of the
-    forget examples that do. Without one it is by the forget examples alone, since p2 = p1 e^-l, as
-    E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ]: the two whole means are the same number, and
-    the quotient makes the curve end where every other does. By chance it is a share.
+    Preservation is measured by the region of the order: S holds the retain examples that score
+    higher than the last forget example to go, and of those that tie with it the share that goes of
+    the forget examples that do. Without one it is by the forget examples alone, since p2 = p1 e^-l,
+    as E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ]: the two whole means are the same number,
+    and the quotient makes the curve end where every other does. By chance it is a share.
     """
 
     def __init__(
@@ -159,24 +153,18 @@ class Frontier:
         pi2 = np.log1p(-pi1)
         self.whole1 = spread(lambda u: np.logaddexp(np.log(pi1), pi2 - u), l1, lost, 1)
         self.whole2 = spread(lambda u: np.logaddexp(np.log(pi1) + u, pi2), l2, lost, -1)
-        self.gain = spread(lambda u: phi(u, pi1), l1, lost, 1)[ranks.first]
-        self.loss = spread(lambda u: psi(u, pi1), l1, lost, 1)[ranks.first]
+        self.gain = spread(lambda u: phi(u, pi1), l1, lost, 1)
+        self.loss = spread(lambda u: psi(u, pi1), l1, lost, 1)
         self.harm = spread(lambda u: phi(u, pi1), l2, lost, -1)
 
     def reranked(self, ranks: RemovalOrder) -> Frontier:
         """Return the frontier of another removal order of the same sample."""
         frontier = copy(self)
-        back = np.empty_like(self.ranks.first)
-        back[self.ranks.first] = np.arange(len(back))
-        order = back[ranks.first]
-        frontier.ranks, frontier.gain, frontier.loss = ranks, self.gain[order], self.loss[order]
+        frontier.ranks = ranks
         return frontier
 
     def at(
-        self,
-        counts: NDArray[np.int64],
-        weights1: Array | None = None,
-        weights2: Array | None = None,
+        self, counts: Places, weights1: Array | None = None, weights2: Array | None = None
     ) -> tuple[Array, Array]:
         """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` go.
 
@@ -186,33 +174,31 @@ class Frontier:
         n1, n2 = len(self.l1), len(self.l2)
         w1 = np.ones(n1) if weights1 is None else weights1
         w2 = np.ones(n2) if weights2 is None else weights2
-        budget = counts / n1
-        level = np.log1p(-self.pi1 * budget)
+        level = np.log1p(-self.pi1 * (counts / n1))
         if self.ranks.by_chance:
-            forget_terms = spread(
-                lambda u: mixtures_by_chance(u, u, self.pi1, budget)[0], self.l1, self.lost, 1
-            )
-            retain_terms = spread(
-                lambda u: mixtures_by_chance(u, u, self.pi1, budget)[1], self.l2, self.lost, -1
-            )
-            return level - forget_terms @ w1 / n1, level - retain_terms @ w2 / n2
+            # What is left everywhere: log( pi1 (1 - b) + pi2 e^-l1 ) and log( pi1 (1 - b) e^l2 +
+            # pi2 ), (B, n1) and (B, n2).
+            forget, pi2 = _log(self.pi1 * (1 - counts / n1))[:, None], np.log1p(-self.pi1)
+            terms1 = spread(lambda u: np.logaddexp(forget, pi2 - u), self.l1, self.lost, 1)
+            terms2 = spread(lambda u: np.logaddexp(forget + u, pi2), self.l2, self.lost, -1)
+            return level - terms1 @ w1 / n1, level - terms2 @ w2 / n2
         ordered = w1[self.ranks.first]
-        removed_sum = np.interp(counts, accumulate(ordered), accumulate(ordered * self.gain))
+        gained = accumulate(ordered * self.gain[self.ranks.first])
+        removed_sum = np.interp(counts, accumulate(ordered), gained)
         removed = level - w1 @ self.whole1 / n1 + removed_sum / n1
-        preserved = level - w2 @ self.whole2 / n2 + self.captured(counts, w1, w2)
+        preserved = level - w2 @ self.whole2 / n2 + self._captured(counts, ordered, w2)
         return removed, preserved
 
-    def captured(self, counts: NDArray[np.int64], w1: Array, w2: Array) -> Array:
-        """Return int_S p2 phi(l) at each count (B,), which the lemma adds to preservation."""
+    def _captured(self, counts: Places, ordered: Array, w2: Array) -> Array:
+        """Return int_S p2 phi(l) at each count (B,), which the lemma adds to preservation, of
+        weights ``ordered`` (n1,) by rank and ``w2`` (n2,)."""
         n1, n2 = len(self.l1), len(self.l2)
-        ordered = w1[self.ranks.first]
-        mass = accumulate(ordered)
-        total = float(w2 @ self.harm) / n2
+        mass, total = accumulate(ordered), float(w2 @ self.harm) / n2
         if self.ranks.region is None:
-            part = accumulate(ordered * self.loss)
+            lost = accumulate(ordered * self.loss[self.ranks.first])
             # Ratios so high that psi underflows everywhere tell no example from another.
-            part = part if part[-1] > 0 else mass
-            sums = np.interp(counts, mass, part) / part[-1] * total
+            lost = lost if lost[-1] > 0 else mass
+            sums = np.interp(counts, mass, lost) / lost[-1] * total
         else:
             region = self.ranks.region
             harm = accumulate((w2 * self.harm)[region.order]) / n2
@@ -222,13 +208,6 @@ class Frontier:
             above, upto = harm[region.above[last]], harm[region.upto[last]]
             sums = above + ties * (upto - above)
         return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, sums))
-
-
-def mixtures_by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:
-    """Return log( pi1 (1 - b) + pi2 e^-l1 ) (B, n1) and log( pi1 (1 - b) e^l2 + pi2 ) (B, n2)."""
-    forget = _log(pi1 * (1 - budget))[:, None]
-    retain = np.log1p(-pi1)
-    return np.logaddexp(forget, retain - l1), np.logaddexp(forget + l2, retain)
 
 
 def accumulate(values: Array) -> Array:

@@ -18,15 +18,13 @@ from mamushi.data.groups import GroupCodes, independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
 from mamushi.evidence.calibration import RatioEstimate, RatioScores, fit_logistic
 from mamushi.evidence.confounds import (
-    FOLLOWED,
     TextProperties,
-    beyond,
-    confound_rows,
+    followed,
     leaking_columns,
+    matched_auc,
 )
 from mamushi.evidence.dependence import Dependence, hidden_groups
 from mamushi.evidence.frontier import Array, phi, psi
-from mamushi.io.tables import FORGET
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
     NORMAL,
@@ -120,21 +118,16 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
     crossed = scores["fold"].null_count == 0
-    rows = confound_rows(score, forget, texts, cross_fitted=crossed)
     ends: Sequence[float | None] = (None, None, None)
     if not np.isnan(score).any():
         again = [scored.scores for kind, _, scored in refits if kind == WHOLE_REFIT]
         ends = auc_interval(score, forget, again, texts.groups)
-    near = [(beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
-    near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
-    keys = ("confound", "value", "measure", "estimate")
+    matched = matched_auc(score, forget, texts, cross_fitted=crossed) or (None, None)
     leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=crossed)
-    # Without scores of retain texts it has none either.
-    (matched,) = [row for row in rows if row["measure"] == "auc_matched"]
     separates = {
         **dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True)),
-        **{"matched": matched["estimate"], "matched_low": matched["low"]},
-        "follows": [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]],
+        **{"matched": matched[0], "matched_low": matched[1]},
+        "follows": followed(score, forget, texts)[:MOST_NAMED],
         **({"columns": leaks} if leaks else {}),
     }
     if untold(leaks):
@@ -304,7 +297,7 @@ def judge_list(
     elif reason or untold(columns) or (value if low is None else low) < WEAK:
         act = REFUSE
     elif (
-        any(followed["confound"] in ("words", "copies") for followed in separates["follows"])
+        any(row["confound"] in ("words", "copies") for row in separates["follows"])
         or columns
         or min((end for end in (low, matched) if end is not None), default=0.0) < STRONG
         or bound is None
@@ -360,7 +353,7 @@ def ranking_words(separates: _Row, compared: str | None = None, texts: str = "")
         words = f"{strength(low)} separation, {words}"
     if matched is not None and strength(matched) != strength(low):
         words += f", {separates['matched']:.2f} among texts of the same length"
-    follows = [_follows(followed) for followed in separates["follows"]]
+    follows = [_follows(row) for row in separates["follows"]]
     words += f"; the scores follow {', '.join(follows)}" if follows else ""
     columns = map(column_words, separates.get("columns", ())[:MOST_NAMED])
     return "; ".join([words, *columns, *([texts] if texts else [])])
@@ -376,12 +369,12 @@ def column_words(row: _Row) -> str:
     return f"{words}: {value} among texts of equal value"
 
 
-def _follows(followed: _Row) -> str:
+def _follows(row: _Row) -> str:
     nouns = {"words": "the number of words", "copies": "the number of copies"}
-    name = nouns.get(followed["confound"], str(followed["confound"]).removeprefix("label_"))
-    if followed["value"] is None:
-        return f"{name} (rank correlation {followed['estimate']:.2f})"
-    return f"{name} {followed['value']!r} (AUC {followed['estimate']:.2f})"
+    name = nouns.get(row["confound"], str(row["confound"]).removeprefix("label_"))
+    if row["value"] is None:
+        return f"{name} (rank correlation {row['estimate']:.2f})"
+    return f"{name} {row['value']!r} (AUC {row['estimate']:.2f})"
 
 
 def _words_of_list(

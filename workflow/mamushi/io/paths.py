@@ -61,7 +61,6 @@ FRONTIER = CELL + "/frontier.parquet"  # expected removal and preservation
 PREDICTED = CELL + "/predicted.parquet"  # what retraining is predicted to do
 DIAGNOSTICS = CELL + "/diagnostics.parquet"  # what the scores look like
 AGREEMENTS = CELL + "/agreement.parquet"  # how alike the selectors rank
-CONFOUNDS = CELL + "/confounds.parquet"  # what they follow beside the domain
 GEOMETRY = CELL + "/geometry.parquet"  # how the embeddings stretch
 RUNTIME = CELL + "/runtime.parquet"  # cost of each selector
 RANKING = CELL + "/ranking.html"  # a page to browse the ranking

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import of_texts
@@ -236,56 +234,45 @@ class Describe(Cell):
 
 def describe(
     *,
-    examples: Input,
-    duplicates: Input,
     scores: list[Input],
     calibrated: Input,
     diagnostics: Output,
-    confounds: Output,
     agreement: Output,
     settings: Describe,
     job: Job,
 ) -> None:
-    """Describe the scores of a run: spread, separation of the domains, calibration, folds; what
-    they follow of length, duplication and labels; and how alike the selectors rank.
+    """Describe the scores of a run: spread, separation of the domains, calibration, folds; and how
+    alike the selectors rank.
 
     ``scores`` are in the order of the settings' ``selectors``; ``calibrated`` has the groups of
-    texts. What a score does not tell, because its selector has none for retain texts, uses no folds
-    or too few texts differ, is left empty or has a reason in its place.
+    texts. What a score does not tell, because its selector has none for retain texts or uses no
+    folds, is left empty.
     """
     import pyarrow.compute as pc
 
-    from mamushi.evidence.confounds import confound_rows, read_texts
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.stability import agreement_rows
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 
-    ratio, rows, ranks, ranked = read_calibrated(calibrated), defaultdict(list), {}, None
+    ratio, rows, ranks, ids = read_calibrated(calibrated), [], {}, None
     for name, path in zip(settings.selectors, scores, strict=True):
-        head = {**settings.cell, "selector": name}
-        table = read_table(path, schemas.SCORES, ["id", "rank"])
         if name in settings.scored:
-            read = read_scores(path)
-            rows["diagnostics"].append({**head, **diagnose(read, ratio)})
-            texts, crossed = read_texts(examples, duplicates, table["id"]), read.fold is not None
-            followed = confound_rows(read.score, read.forget, texts, cross_fitted=crossed)
-            rows["confounds"] += [{**head, **row} for row in followed]
+            row = diagnose(read_scores(path), ratio)
+            rows.append({**settings.cell, "selector": name, **row})
         if name in settings.agreeing:
+            table = read_table(path, schemas.SCORES, ["id", "rank"])
             table = table.filter(pc.is_valid(table["rank"]))
-            ranked = table["id"] if ranked is None else ranked
-            if table["id"] != ranked:
+            ids = table["id"] if ids is None else ids
+            if table["id"] != ids:
                 raise other_examples(path, scores[0])
             ranks[name] = table["rank"].to_numpy()
+    metadata = {"provenance": job.origin}
+    write_table(diagnostics, schemas.DIAGNOSTICS, rows, metadata=metadata)
     pairs = agreement_rows({name: ranks[name] for name in settings.agreeing}, settings.budgets)
-    rows["agreement"] = [{**settings.cell, **pair} for pair in pairs]
-    for path, kind in (
-        (diagnostics, schemas.DIAGNOSTICS),
-        (confounds, schemas.CONFOUNDS),
-        (agreement, schemas.AGREEMENT),
-    ):
-        write_table(path, kind, rows[kind.name], metadata={"provenance": job.origin})
+    rows = [{**settings.cell, **pair} for pair in pairs]
+    write_table(agreement, schemas.AGREEMENT, rows, metadata=metadata)
 
 
 class Geometry(Cell):

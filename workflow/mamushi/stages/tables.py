@@ -275,7 +275,6 @@ def evidence(
         schemas.CALIBRATION: paths.CALIBRATION,
         schemas.DIAGNOSTICS: paths.DIAGNOSTICS,
         schemas.AGREEMENT: paths.AGREEMENTS,
-        schemas.CONFOUNDS: paths.CONFOUNDS,
         schemas.GEOMETRY: paths.GEOMETRY,
         schemas.PREDICTED: paths.PREDICTED,
         schemas.RUNTIME: paths.RUNTIME,

@@ -62,26 +62,6 @@ shared float64?: Share of the first `removed` texts that the two lists have in c
 spearman float64?: Rank correlation of the two whole rankings, the same at every budget; null of a
     single text.""")
 
-CONFOUNDS = table("""confounds: What a selector's scores follow beside the domain, a row per cell,
-selector, domain and confound, or value of a categorical label. A number without an interval that
-leaves out chance is no finding, and one in twenty of those that do is chance.
-dataset string, model string, seed int64, selector string
-domain string?: `forget` or `retain`, within which it is measured; null for what compares the two.
-confound string: `words` (length of the text), `copies` (duplicates that were collapsed into it), or
-    the column `label_*` of the examples.
-value string?: Of a categorical label, the 20 most frequent ones; null for numbers.
-measure string: `spearman` (rank correlation of score and number), `auc_of_value` (share of pairs in
-    which a text with the value scores higher than one of its domain without), `auc` (the same of a
-    forget and a retain text), or `auc_matched` (the same of pairs in one of ten strata of length).
-texts int64: Texts that it is measured on.
-estimate float64?: The correlation, 0 by chance, or the AUC, 0.5 by chance; null with a reason in
-    `why`.
-low float64?: Lower end of the 95% interval: Fisher's z of a correlation, DeLong's of an AUC, on the
-    scale of the logit; by groups of texts, if there are any.
-high float64?
-apart bool?: Whether the interval leaves out chance.
-why string?: Why there is no estimate; null where there is one.""")
-
 GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a row per cell and
 number k of leading components. Each domain less its own mean, then every vector at length 1.
 dataset string, model string, seed int64
