@@ -16,10 +16,6 @@ from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import with_words
 
 QUICK = {"folds": 2, "epochs": 2, "hidden": [4], "seeds_averaged": 2}
-STACKED = {
-    **{"repeats": 1, "inner_networks": 1},
-    "networks": {**plugin("selector", "mamushi").defaults, **QUICK},
-}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +82,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     bases = []
     if "of" in plugin("selector", kind).settings:
         bases = make_refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
-    given = settings(kind, **QUICK, **STACKED, iterations=3, centres=5)
+    given = settings(kind, **QUICK)
     found = make_refits(pool, kind, given, 0, 2, 1, bases)
     table = as_table(pool, found, schemas.REFITS.schema)
     again = of_tables(table.slice(start, 97) for start in range(0, len(table), 97))

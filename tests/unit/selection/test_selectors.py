@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.covariance import LedoitWolf
+from sklearn.covariance import EmpiricalCovariance, LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
 from mamushi.errors import UserError
@@ -57,34 +57,21 @@ def test_a_selector_is_its_formula(name, pool):
     np.testing.assert_allclose(run(name, pool).scores, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_lr_maha(pool):
+@pytest.mark.parametrize("kind", ["ledoit-wolf", "sample"])
+def test_lr_maha(pool, kind):
     x, mu1, mu2 = parts(pool)
     centred = np.where(pool.forget[:, None], x - mu1, x - mu2)
-    fitted = LedoitWolf(assume_centered=True).fit(centred)
-    precision = np.linalg.inv(fitted.covariance_)
-
-    def distance(mu):
-        return np.sqrt(np.einsum("ni,ij,nj->n", x - mu, precision, x - mu))
-
-    scored = run("lr_maha", pool)
-    assert scored.details["shrinkage"] == pytest.approx(fitted.shrinkage_, rel=1e-10)
-    assert 0 < fitted.shrinkage_ < 1
-    np.testing.assert_allclose(scored.scores, distance(mu2) - distance(mu1), atol=1e-9)
-
-
-def test_lr_maha_as_the_paper_writes_it(pool):
-    x, mu1, mu2 = parts(pool)
-    centred = np.where(pool.forget[:, None], x - mu1, x - mu2)
-    precision = np.linalg.inv(centred.T @ centred / len(x))
+    fitted = (LedoitWolf if kind == "ledoit-wolf" else EmpiricalCovariance)(assume_centered=True)
+    precision = np.linalg.inv(fitted.fit(centred).covariance_)
     expected = np.subtract(
         *(np.sqrt(np.einsum("ni,ij,nj->n", x - mu, precision, x - mu)) for mu in (mu2, mu1))
     )
-    scored = run("lr_maha", pool, covariance="sample")
-    assert scored.details["shrinkage"] == 0
+    scored = run("lr_maha", pool, covariance=kind)
     np.testing.assert_allclose(scored.scores, expected, atol=1e-9)
-    few = pool.part(np.arange(300) < 21)
+    shrinkage = getattr(fitted, "shrinkage_", 0)
+    assert scored.details["shrinkage"] == pytest.approx(shrinkage, rel=1e-10)
     with pytest.raises(UserError, match="of 21 texts in 20 dimensions has no inverse"):
-        run("lr_maha", few, covariance="sample")
+        run("lr_maha", pool.part(np.arange(300) < 21), covariance="sample")
 
 
 def test_vmf(pool):

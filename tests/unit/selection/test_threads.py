@@ -28,9 +28,6 @@ half = x.astype(np.float16)
 texts = np.array([" ".join(rng.choice(list("abcdefgh"), 6)) for _ in ids], dtype=object)
 pool = Pool(ids, forget, half, truth=x[:, 0], texts=texts)
 few = {"epochs": 2, "folds": 3, "seeds_averaged": 2, "hidden": [64, 32], "batch_size": 400}
-few["networks"] = {**plugin("selector", "mamushi").defaults, **few}
-few["inner_networks"] = 1
-few["repeats"] = 1
 found = {}
 for kind, known in plugins("selector").items():
     if kind == "anti_mamushi" or known.unit == "tokens" or not known.refits:

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
 from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.word_vectors import components_of_words
 from tests.support.worded import check_flip, run, worded
 
 
@@ -64,10 +66,9 @@ def test_words_and_embeddings_are_the_sum_of_scikit_learns_pipelines(pool: Pool)
 def test_behind_a_screen_the_words_are_what_it_says_of_them(pool: Pool) -> None:
     margin = np.random.default_rng(1).normal(size=len(pool.ids))
     found = run("mamushi_words", replace(pool, texts=None, columns={"words": margin}))
-    vectors = run("mamushi_lr", pool, solver="newton-cholesky", alpha=1.0)
+    vectors = run("mamushi_lr", pool, solver="newton-cholesky", alpha=1.0).scores
     for held in folds(found):
-        one, two = vectors.scores[held], margin[held]
-        wanted = (one - one.mean()) / one.std() + (two - two.mean()) / two.std()
+        wanted = sum((one[held] - one[held].mean()) / one[held].std() for one in (vectors, margin))
         assert found.scores[held] == pytest.approx(wanted)
 
 
@@ -76,3 +77,14 @@ def test_a_label_has_no_part_in_its_own_score(
     name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_flip(name, pool, monkeypatch)
+
+
+def test_vectors_of_words_are_the_leading_components_of_tf_idf(pool: Pool) -> None:
+    texts = np.asarray(pool.texts).tolist()
+    vectors = components_of_words(texts, 8)
+    x = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"\S+").fit_transform(texts)
+    exact = TruncatedSVD(8, algorithm="arpack", random_state=0).fit_transform(x)
+    assert vectors.std() == pytest.approx(1, abs=1e-3)
+    # Its last components, whose values are close, may be turned in their plane.
+    found, wanted = (z.astype(np.float64) @ z.T.astype(np.float64) for z in (vectors, exact))
+    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.995
