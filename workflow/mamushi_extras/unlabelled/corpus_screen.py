@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +33,7 @@ class CorpusScreen:
     """The steps that screen a corpus, in ``folder``, which holds what one hands on to the next.
 
     ``sample`` and ``score`` are steps of as many tasks as read documents, each followed by one of
-    a single task, ``fit`` and ``cut``; after them this is a keeper of what passes. ``like`` is the
+    a single task, ``fit`` and ``cut``; after them it tells what is ``passing``. ``like`` is the
     table of examples, with their column; ``most`` texts pass, or below 1 that share of them.
     """
 
@@ -41,7 +41,6 @@ class CorpusScreen:
     like: str
     most: float
     like_text: str = "text"
-    reason: ClassVar[str] = "screen"
 
     @property
     def file(self) -> Path:
@@ -86,7 +85,7 @@ class CorpusScreen:
         scores = highest((ScreenScores(**load_file(file)) for file in files), most)
         replace(screen, cut=find_cut(scores, most)).write(self.file)
 
-    def __call__(self, ids: Sequence[Any], texts: Sequence[str]) -> list[bool]:
+    def passing(self, texts: Sequence[str]) -> list[bool]:
         """Tell which documents pass, (n,)."""
         screen = _opened(self.file, self.file.stat().st_mtime_ns)
         assert screen.cut is not None
