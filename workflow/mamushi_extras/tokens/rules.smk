@@ -10,7 +10,9 @@ rule token_scores:
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, "gold"),
         influence=lambda wildcards: (
-            paths.INFLUENCE.format(**wildcards) if wildcards.selector in BY_INFLUENCE else []
+            paths.INFLUENCE.format(**wildcards)
+            if wildcards.selector in BY_INFLUENCE
+            else []
         ),
     output:
         out=paths.TOKEN_SCORES,
