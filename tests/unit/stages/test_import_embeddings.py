@@ -149,7 +149,7 @@ def assert_refused(
         ),
         ("copy", "stranger", "3 of its 32 ids are not in the dataset, the first is"),
         ("empty", "if0", "the id 'if0' is there more than once"),
-        ("beyond", None, "there is no id"),
+        ("beyond", None, "lacks ids; give every row its id, once"),
     ],
 )
 def test_ids_and_values_that_do_not_fit_are_one_line(
@@ -175,7 +175,7 @@ def test_vectors_of_several_widths_are_refused(
     assert_refused(base, "the lists of 'vec' are of several lengths, or missing", capsys)
     write(base / "vectors" / "part-0.parquet", ids[:16], vectors[:16])
     write(base / "vectors" / "part-1.parquet", ids[16:], vectors[16:, :1])
-    assert_refused(base, "has vectors of 1 numbers beside some of 6", capsys)
+    assert_refused(base, "vectors of 1 and 6 numbers", capsys)
 
 
 def test_a_file_that_has_changed_since_is_refused(

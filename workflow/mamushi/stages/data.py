@@ -158,7 +158,7 @@ def import_embeddings(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.data.vectors import aligned, read_shards
+    from mamushi.data.vectors import read_aligned
     from mamushi.io import schemas
     from mamushi.io.digests import of
     from mamushi.io.files import read_json
@@ -180,12 +180,12 @@ def import_embeddings(
     copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
     known = len(texts) + len(copies)
     others = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
-    matrix = aligned(
-        *read_shards(vectors, embedding["id"], embedding["vector"]),
+    matrix = read_aligned(
+        vectors,
+        (embedding["id"], embedding["vector"]),
         columns["id"],
         pa.chunked_array([*others.chunks, *copies.chunks], pa.string()),
         read_json(data_card)["counts"]["read"] - known if data_card else 0,
-        vectors[0] if len(vectors) == 1 else vectors[0].parent,
         out.parent,
         by_row=read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
     )
