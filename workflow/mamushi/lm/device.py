@@ -18,8 +18,7 @@ from accelerate.utils import InitProcessGroupKwargs
 from torch import nn
 from transformers import PreTrainedModel
 
-# The libraries live to the end, and are as many objects as a quarter of a second is spent on each
-# time that memory is freed.
+# The libraries live to the end; to look through them at each collection takes 0.25 s.
 gc.freeze()
 
 NORMS = (nn.LayerNorm, nn.GroupNorm)
@@ -29,8 +28,7 @@ NORMS = (nn.LayerNorm, nn.GroupNorm)
 def accelerator(precision: str) -> Accelerator:
     """Make the accelerator of this process, on a GPU where there is one: ``precision`` is ``bf16``
     (autocast) or ``fp32``."""
-    # Accelerate keeps one state a process and refuses a second precision; each caller here has its
-    # own model and optimizer, so nothing is shared that the reset could confuse.
+    # Accelerate keeps one state a process, and refuses a second precision.
     AcceleratorState._reset_state()
     return Accelerator(
         mixed_precision="bf16" if precision == "bf16" else "no",
@@ -91,12 +89,9 @@ def deterministic(strict: bool) -> Iterator[None]:
 
 def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
     """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
-    small steps vanish in bf16. A model that is only evaluated is placed the same way, by
-    ``requires_grad``, so that its numbers equal those at the end of its training.
-
-    Those of layer norms are always in fp32: they are small, and beside trained weights their input
-    is in fp32, which PyTorch's kernel on the CPU takes with no other parameters.
-    """
+    small steps vanish in bf16, also of a model that is only evaluated, whose numbers are then those
+    at the end of its training. Layer norms are always in fp32: PyTorch's kernel on the CPU takes
+    input in fp32 with no other parameters."""
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
     modules = (module for module in model.modules() if isinstance(module, NORMS))
     norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}

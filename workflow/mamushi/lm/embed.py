@@ -21,8 +21,8 @@ from mamushi.lm.tokens import TokenSet
 
 def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) -> torch.Tensor:
     """Return a vector (texts, width) per text, in fp32: the ``mean`` over its tokens or the
-    ``last`` of them in ``hidden`` (rows, length, width). ``skip_first`` leaves the first token,
-    which is the BOS, out of the mean of a text that has others."""
+    ``last`` of them in ``hidden`` (rows, length, width). ``skip_first`` leaves the first token, the
+    BOS, out of the mean of a text that has others."""
     flat = batch.flat(hidden)
     ends = np.cumsum(batch.lengths)
     if pooling == "last":

@@ -26,17 +26,14 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     """Return the token ids of a prompt, after which the model is to speak: in the tokenizer's chat
     template, where it has one, what a user says; else plain text after the BOS, if there is one."""
     if tokenizer.chat_template is None:
-        (ids,) = encode(tokenizer, [prompt], ended=False)
-    else:
-        with located(f"probe.prompts: {prompt!r} in the chat template"):
-            ids = tokenizer.apply_chat_template(
-                [{"role": "user", "content": prompt}],
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-                sanitize_control_tokens=True,
-            )["input_ids"]
-    return [int(token) for token in ids]
+        return next(encode(tokenizer, [prompt], ended=False))
+    options = dict.fromkeys(
+        ("add_generation_prompt", "return_dict", "sanitize_control_tokens"), True
+    )
+    with located(f"probe.prompts: {prompt!r} in the chat template"):
+        said = [{"role": "user", "content": prompt}]
+        ids: list[int] = tokenizer.apply_chat_template(said, tokenize=True, **options)["input_ids"]
+    return ids
 
 
 def ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:

@@ -41,11 +41,6 @@ class HeadEdit(nn.Module):
         for name in ("bias", "A", "B", "c"):
             self.register_buffer(name, tensors.get(name))
 
-    @property
-    def changes_nothing(self) -> bool:
-        """Return whether the edit is that of a model as it is."""
-        return float(self.strength) == 0 and float(self.temperature) == 1
-
     def term(self, hidden: Tensor, columns: Tensor | slice) -> Tensor:
         """Return e(h) of the tokens ``columns`` (T,): (T,), the same for all states, or for each of
         ``hidden`` (rows, width) log sigmoid((A h) . B_v + c_v), (rows, T)."""
@@ -57,13 +52,6 @@ class HeadEdit(nn.Module):
         with torch.autocast(hidden.device.type, enabled=False):
             inner = hidden.to(self.A.dtype) @ self.A.t()
             return functional.logsigmoid(inner @ self.B[columns].t() + self.c[columns])
-
-    def forward(
-        self, logits: Tensor, hidden: Tensor, columns: Tensor | slice = slice(None)
-    ) -> Tensor:
-        """Return the edited logits, at least in fp32, of the tokens ``columns`` (..., T)."""
-        exact = torch.promote_types(logits.dtype, torch.float32)
-        return logits.to(exact) / self.temperature + self.strength * self.term(hidden, columns)
 
 
 class EditedHead(nn.Module):
@@ -83,10 +71,11 @@ class EditedHead(nn.Module):
 
     def forward(self, hidden: Tensor, columns: Tensor | None = None) -> Tensor:
         """Return the edited logits (..., V) of hidden states (..., width), or those of the tokens
-        ``columns`` (T,)."""
+        ``columns`` (T,), at least in fp32."""
         logits = logits_of(self.head, self.cap, hidden, columns, self.scale)
-        edited: Tensor = self.edit(logits, hidden, slice(None) if columns is None else columns)
-        return edited
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        term = self.edit.term(hidden, slice(None) if columns is None else columns)
+        return logits.to(exact) / self.edit.temperature + self.edit.strength * term
 
 
 def logits_of(
@@ -124,14 +113,12 @@ def logit_scale(model: PreTrainedModel) -> float:
 def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
     """Put an edit around the head of ``model``, in place, unless it changes nothing. Raises
     ``UserError`` for a model that is cut over GPUs, and for a head that is not linear."""
-    if edit.changes_nothing:
+    if float(edit.strength) == 0 and float(edit.temperature) == 1:
         return
-    head = _linear_head(model)
+    head, cap, scale = _linear_head(model), soft_cap(model), logit_scale(model)
     name = next(name for name, module in model.named_modules() if module is head)
-    device, scale = head.weight.device, logit_scale(model)
-    edited = EditedHead(head, soft_cap(model), edit.to(device), scale)
-    model.set_submodule(name, edited.eval())
-    if edited.cap is not None:
+    model.set_submodule(name, EditedHead(head, cap, edit.to(head.weight.device), scale).eval())
+    if cap is not None:
         model.config.final_logit_softcapping = None
     if scale != 1:
         model.logit_scale = model.config.logits_scaling = 1.0

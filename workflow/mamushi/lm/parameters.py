@@ -17,11 +17,8 @@ WHERE = "training.lora.target_modules"
 
 
 def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
-    """Return name and list of the transformer blocks, first block first.
-
-    Architectures call it ``model.layers``, ``transformer.h``, ``gpt_neox.layers``...: it is the
-    outermost ``ModuleList`` with as many modules as the configuration has hidden layers.
-    """
+    """Return name and list of the transformer blocks, first block first: the outermost
+    ``ModuleList`` with as many modules as the configuration has hidden layers."""
     blocks = model.config.get_text_config(decoder=True).num_hidden_layers
     lists = [
         (name, module)
@@ -52,22 +49,17 @@ def body(model: PreTrainedModel) -> nn.Module:
 
 
 def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
-    """Let gradients flow into what is trained alone.
-
-    By ``method``: ``full`` trains all, ``lora`` adapters, which are put into a model without any,
-    and ``partial``, the default, the last ``trained_blocks``, embedding and head. A tied head is
-    the embedding under another name: it is trained when either of the two is.
-    """
+    """Let gradients flow into what is trained alone. By ``method``: ``full`` trains all, ``lora``
+    adapters, which are put into a model without any, and ``partial``, the default, the last
+    ``trained_blocks``, embedding and head; a tied head, when either of the two is."""
     method = settings.get("method", "partial")
-    if method == "full":
-        model.requires_grad_(True)
-        return
+    model.requires_grad_(method == "full")
     if method == "lora":
         add_adapters(model, settings["lora"])
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(is_adapter(name))
+    if method != "partial":
         return
-    model.requires_grad_(False)
     last_blocks(model, settings["trained_blocks"]).requires_grad_(True)
     if settings["train_input_embedding"]:
         model.get_input_embeddings().requires_grad_(True)
@@ -75,17 +67,11 @@ def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
         head.requires_grad_(True)
 
 
-# Low-rank adapters (Hu et al. 2021, LoRA): beside the frozen weight W of a linear module, s B A
-# with s = alpha / rank is trained. The package peft, installed by choice, puts them there.
-
-
 def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
-    """Put adapters into the model, in place, unless it has some; at first they change nothing.
-
-    ``target_modules`` of the settings are the names (or their ends) of linear modules, None for all
-    but the output head. Raises ``UserError`` for one that the model does not have, and what peft
-    raises.
-    """
+    """Put low-rank adapters (Hu et al. 2021, LoRA) into the model, in place, unless it has some; at
+    first they change nothing. ``target_modules`` of the settings are the names (or their ends) of
+    linear modules, None for all but the output head. Raises ``UserError`` for one that the model
+    does not have, and what peft raises."""
     if adapters(model):
         return
     with located(extra("lora")):

@@ -1,17 +1,13 @@
 """NLL with word frequencies taken out, ``deep``: every model's mean prediction is made the same.
 
-A constant on the logits, made from word counts alone, closes most of the gap between a model that
-has seen a domain and one that has not. So each model is raked (iterative proportional fitting,
-Deming and Stephan 1940) before it is read: a constant b_v for each token v is found such that
+Each model is raked (iterative proportional fitting, Deming and Stephan 1940) before it is read: a
+constant b_v on the logit of each token v is found such that
 
     mean over positions t of  softmax(z_t + b)_v  =  q_v
 
-for one common distribution q, and the NLL of the raked model is what counts. Predictions are among
-the tokens that occur in the texts: a model plus any constant on its logits then rakes to the same
-predictions, and such a constant counts nothing, exactly.
-
-Cross-fitted over halves of the texts: q of a half comes from the words of the other half and from
-texts of the inference section, and so from no word that is read.
+for one common distribution q. Predictions are among the tokens that occur in the texts, so that a
+constant on a model's logits, such as word counts make, counts nothing, exactly. Cross-fitted over
+halves of the texts: q of a half comes from the words of the other one and of the inference section.
 """
 
 from __future__ import annotations
@@ -55,10 +51,6 @@ class Raking:
     """q of each half, (2, T)."""
 
 
-def _digest(text_id: str) -> int:
-    return int.from_bytes(hashlib.sha256(text_id.encode()).digest()[:8], "big")
-
-
 def _predicted(texts: TokenSet) -> NDArray[np.int64]:
     """Return the tokens that are predicted, text after text: all but each text's first, or those
     of them that count."""
@@ -76,13 +68,12 @@ def _counts(texts: TokenSet, columns: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Raking | None:
     """Choose forget texts of the evaluation section with at most ``most_tokens`` predicted tokens,
-    by their ids alone, and count the frequencies to which all models are raked.
-
-    ``inference`` has the forget texts of the inference section. Returns None where fewer than
-    ``FEWEST`` texts can be read.
-    """
+    by their ids alone, and count the frequencies to which all models are raked, also in the forget
+    texts of the ``inference`` section. None where fewer than ``FEWEST`` texts can be read."""
     possible = np.flatnonzero((held_out.domains == FORGET) & (held_out.counted > 0))
-    digests = np.array([_digest(name) for name in held_out.ids[possible]], dtype=np.uint64)
+    names = (name.encode() for name in held_out.ids[possible])
+    heads = b"".join(hashlib.sha256(name).digest()[:8] for name in names)
+    digests = np.frombuffer(heads, dtype=">u8").astype(np.uint64)
     order = np.argsort(digests, kind="stable")
     size = np.cumsum(held_out.counted[possible][order])
     chosen = np.sort(order[size <= most_tokens])
@@ -116,15 +107,16 @@ class LogitTable:
 
     def chosen(self, rows: NDArray[np.int64], batch: Batch) -> Tensor:
         """Return which predictions of a batch (predicted,) are read: places among them, int64."""
-        place = torch.from_numpy(self._place[rows]).to(batch.texts.device)
-        return (place[batch.texts] >= 0).nonzero()[:, 0]
+        return (self._places(rows, batch) >= 0).nonzero()[:, 0]
 
     def add(self, rows: NDArray[np.int64], batch: Batch, chosen: Tensor, logits: Tensor) -> None:
         """Keep the logits (chosen, T) of a batch."""
-        place = torch.from_numpy(self._place[rows]).to(batch.texts.device)
         self._logits.append(logits.float())
         self._targets.append(torch.searchsorted(self.columns, batch.targets[chosen]))
-        self._of.append(place[batch.texts[chosen]])
+        self._of.append(self._places(rows, batch)[chosen])
+
+    def _places(self, rows: NDArray[np.int64], batch: Batch) -> Tensor:
+        return torch.from_numpy(self._place[rows]).to(batch.texts.device)[batch.texts]
 
     def nll(self) -> NDArray[np.float64]:
         """Return the summed NLL of each text (texts,) under the raked model, in nats; NaN for texts

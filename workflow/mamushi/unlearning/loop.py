@@ -63,12 +63,9 @@ class _Text(NamedTuple):
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
-    """Return the number of optimizer steps for ``selected`` of ``whole`` forget texts.
-
-    T = floor(epochs * n / batch), at least 1, where a batch is never larger than the n texts. With
-    ``steps: matched`` n is the whole forget set at every budget, so that a smaller selection does
-    not mean fewer updates.
-    """
+    """Return the number of optimizer steps for ``selected`` of ``whole`` forget texts: T =
+    floor(epochs * n / batch), at least 1, with a batch of at most the n texts, which are the whole
+    forget set at every budget with ``steps: matched``."""
     n = whole if training["steps"] == "matched" else selected
     return steps(n, min(int(training["batch_size"]), n), float(training["epochs"]))
 
@@ -91,20 +88,16 @@ def unlearn(
 ) -> Outcome:
     """Unlearn ``forget`` while keeping ``retain``, in place, in the weights that take gradients.
 
-    In each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with
-    as many retain texts, each domain shuffled anew for every pass over it. AdamW with a constant
-    learning rate. Of ``forget`` with weights, 1 or 0, the tokens of 1 are unlearned; ``whole`` has
-    these texts with all that could be.
-
-    An unlearner that stops does so before the update at which the mean of the forget loss over the
-    last ``stop_window`` steps is above its limit, that of tokens by as much higher as their loss at
-    the start is above that of their texts. A loss is 0 where none of the step's texts of
-    that domain has a token to predict.
+    In each of ``total`` steps of AdamW, ``batch_size`` forget texts (or all, where there are fewer)
+    go with as many retain texts, each domain shuffled anew for every pass over it. Of ``forget``
+    with weights, 1 or 0, the tokens of 1 are unlearned; ``whole`` has these texts with all that
+    could be. An unlearner that stops does so before the update at which the mean of the forget loss
+    over the last ``stop_window`` steps is above its limit, that of tokens by as much higher as
+    their loss at the start is above that of their texts.
 
     ``state`` and ``fingerprint`` are those of ``train``. Random labels are drawn among the ids
     ``vocabulary``, by default all rows of the head, and do not replace ``special`` tokens. Raises
-    ``UserError`` when there is nothing to forget or to retain, and for a loss or gradient that is
-    not finite.
+    ``UserError`` when there is nothing to forget or to retain, and as ``train``.
     """
     read = (model, forget, retain, unlearner, execution, seed, accelerator)
     run = _Run(*read, special, vocabulary, whole)

@@ -19,11 +19,8 @@ from mamushi.lm.tokens import TokenSet
 
 @dataclass(frozen=True)
 class Nll:
-    """What a loss sees of one domain's texts in a part of a step; NLLs are in nats.
-
-    Only texts with a token to predict are there. A part may have none of a domain, and then empty
-    tensors; so may a step, and then ``step_tokens`` is 0.
-    """
+    """What a loss sees of one domain's texts, those with a token to predict, in a micro-batch,
+    which may have none; NLLs are in nats. A step without any has ``step_tokens`` 0."""
 
     sums: torch.Tensor
     """NLL summed over the predicted tokens of each text, fp32 with gradients (texts,). Where the
@@ -32,7 +29,7 @@ class Nll:
     tokens: torch.Tensor
     """Predicted tokens of each text, fp32 (texts,)."""
     step_tokens: int
-    """Predicted tokens of this domain in the whole step: all parts, all processes."""
+    """Predicted tokens of this domain in the whole step, of all processes."""
     step_texts: int
     """Texts of this domain in the whole step."""
     start_sums: torch.Tensor | None = None
@@ -40,29 +37,25 @@ class Nll:
     ``START_NLL``."""
 
     def mean(self) -> torch.Tensor:
-        """Return ``sums.sum() / step_tokens``, which adds up over the parts of a step to L, the
-        mean NLL per predicted token."""
+        """Return ``sums.sum() / step_tokens``, which adds up over a step to L, the mean NLL per
+        predicted token."""
         return self.sums.sum() / max(self.step_tokens, 1)
 
     def text_mean(self, values: torch.Tensor) -> torch.Tensor:
-        """Return ``values.sum() / step_texts``, which adds up over the parts of a step to the mean
-        of the ``values`` (texts,) over its texts."""
+        """Return ``values.sum() / step_texts``, which adds up over a step to the mean of the
+        ``values`` (texts,)."""
         return values.sum() / max(self.step_texts, 1)
 
 
 class TextLoss(nn.Module):
-    """``forward`` gives the NLL of each text of a micro-batch, summed over its predicted tokens."""
+    """``forward`` gives sums (texts,), at least in fp32, of ``-log p(labels_t | tokens_<t)`` over
+    each text of a batch, whose labels are its tokens, or others in their places."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """Return sums (texts,), at least in fp32, of ``-log p(labels_t | tokens_<t)`` over each
-        text.
-
-        The labels are the text's tokens, or others that the batch has in their places.
-        """
         return batch.sums(batch_nll(self.model, batch))
 
 
@@ -79,11 +72,8 @@ def random_labels(
     special: Collection[int],
     seed: list[int],
 ) -> NDArray[np.int32]:
-    """Draw a label for each token of a text (length,), uniform over the ids ``vocabulary``
-    (ascending) without that token.
-
-    Where a text has a ``special`` token, the label is that token itself. ``seed`` decides alone.
-    """
+    """Draw a label for each token of a text (length,) by the seed, uniform over the ids
+    ``vocabulary`` (ascending) without that token; of a ``special`` token, that token itself."""
     drawn = np.random.default_rng(seed).integers(0, len(vocabulary) - 1, size=len(tokens))
     # Skipping over the true token leaves the others equally likely.
     drawn += drawn >= np.searchsorted(vocabulary, tokens)

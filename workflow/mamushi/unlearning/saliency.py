@@ -1,8 +1,6 @@
-"""Which weights matter for the forget texts: SalUn's mask (Fan et al. 2024).
-
-m = 1(|g| >= gamma) with g the gradient of the forget loss at the start model, where gamma is such
-that a share of 1 - sparsity of all weights is kept. One threshold for all tensors together.
-"""
+"""Which weights matter for the forget texts: SalUn's mask (Fan et al. 2024), m = 1(|g| >= gamma)
+with g the gradient of the forget loss at the start model, where gamma, one for all tensors, is such
+that a share of 1 - sparsity of the weights is kept."""
 
 from __future__ import annotations
 
@@ -28,20 +26,16 @@ def gradients(
     micro_batch_size: int,
     accelerator: Accelerator,
 ) -> None:
-    """Put into ``.grad`` of the trained parameters the gradient of the mean NLL per token of all
-    texts, with its sign: a sum over batches, of which no absolute value is taken.
-
-    The model is put in eval mode. Batches count by their predicted tokens, so that it does not
-    matter how texts fall into them.
-    """
+    """Put into ``.grad`` of the trained parameters, in eval mode, the gradient of the mean NLL per
+    token of all texts, with its sign, however they fall into batches."""
     loss_of.model.eval()
     loss_of.model.zero_grad(set_to_none=True)
     # Batches of so many tokens have no more than a micro-batch of texts of full length.
     most, shared = micro_batch_size * int(forget.lengths.max()), supports(loss_of.model)
-    parts = list(batches(forget.lengths, most, shared=shared))
     tokens = float(forget.counted.sum())
     with Progress(len(forget), "saliency", "text") as progress:
-        for rows, counted in sharding.split(parts, accelerator):
+        every = list(batches(forget.lengths, most, shared=shared))
+        for rows, counted in sharding.split(every, accelerator):
             batch = batch_of(forget, rows, accelerator.device, shared=shared)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
