@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,17 +18,10 @@ from mamushi.data.expression import parse
 from mamushi.data.lines import check_columns, check_text
 from mamushi.data.readers import FileTable
 from mamushi.errors import UserError
-from mamushi_extras.unlabelled.terms import PATTERN
 
-_KNOWN = "give a table of pandas, pyarrow or Polars, one split of datasets, or a dict of columns"
 KINDS = ("pandas", "pyarrow", "datasets")
 """Packages whose tables are known."""
-_MARKS = "column of marks"
-"""The column in which marks are that were given as an array."""
 IN_FRAME = "the frame"
-BREAK = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_SHOWN = 5
-"""Values that a message lists."""
 
 
 class Frame:
@@ -38,29 +30,32 @@ class Frame:
 
     def __init__(self, source: Any) -> None:
         packages = [of.__module__.partition(".")[0] for of in type(source).__mro__]
-        kind = next((package for package in packages if package in KINDS), "columns")
+        self.kind = next((package for package in packages if package in KINDS), "columns")
         self._wrap = None
         if isinstance(source, pa.RecordBatchReader):
             source = source.read_all()
-        elif kind == "columns" and hasattr(source, "__arrow_c_stream__"):
+        elif self.kind == "columns" and hasattr(source, "__arrow_c_stream__"):
             # As Polars has it.
-            self._wrap, kind, source = type(source), "pyarrow", pa.table(source)
-        self.source, self.kind = source, kind
+            self._wrap, self.kind, source = type(source), "pyarrow", pa.table(source)
+        self.source = source
         names = source if isinstance(source, Mapping) else getattr(source, "column_names", None)
         names = getattr(source, "columns", None) if names is None else names
-        if names is None or (kind == "datasets" and isinstance(source, Mapping)):
-            raise UserError(f"{type(source).__name__} is no one table", where=IN_FRAME, do=_KNOWN)
+        if names is None or (self.kind == "datasets" and isinstance(source, Mapping)):
+            do = "give a table of pandas, pyarrow or Polars, one split of datasets, or columns"
+            raise UserError(f"{type(source).__name__} is no one table", where=IN_FRAME, do=do)
         self.names = [*names]
-        columns = source.values() if kind == "columns" else [source]
-        if len(sizes := {len(column) for column in columns}) > 1:
-            problem = f"its columns have {min(sizes)} to {max(sizes)} rows"
-            raise UserError(problem, where=IN_FRAME, do="give them one length")
-        if kind == "pandas" and not source.index.is_unique:
+        sizes = {len(column) for column in (source.values() if self._is_columns else [source])}
+        if len(sizes) != 1 or sizes == {0}:
+            problem = f"its columns have {min(sizes, default=0)} to {max(sizes, default=0)} rows"
+            raise UserError(problem, where=IN_FRAME)
+        (self._size,) = sizes
+        if self.kind == "pandas" and not source.index.is_unique:
             do = "call reset_index(drop=True) first"
             raise UserError("its index has a label twice", where=IN_FRAME, do=do)
-        if sizes <= {0}:
-            raise UserError("no rows", where=IN_FRAME, do="give one with texts")
-        (self._size,) = sizes
+
+    @property
+    def _is_columns(self) -> bool:
+        return self.kind == "columns"
 
     def __len__(self) -> int:
         return self._size
@@ -100,27 +95,25 @@ class Frame:
         the same index."""
         if len(values) != len(self):
             problem = f"has {len(values):,} rows, and the frame {len(self):,}"
-            raise UserError(problem, where=where, do="give one for each row, in their order")
+            raise UserError(problem, where=where)
         index: Any = getattr(values, "index", None)
-        labelled = self.kind == "pandas" and hasattr(index, "equals")
-        if labelled and not index.equals(self.source.index):
+        is_labelled = self.kind == "pandas" and hasattr(index, "equals")
+        if is_labelled and not index.equals(self.source.index):
             raise UserError("has another index than the frame", where=where, do="align them first")
 
     def select(self, stays: NDArray[np.bool_]) -> Any:
         """Return the rows that stay (n,), as a frame of the same kind."""
+        rows = np.flatnonzero(stays)
         if self.kind == "datasets":
-            return self.source.select(np.flatnonzero(stays))
-        if self.kind == "columns":
-            rows = [*np.flatnonzero(stays)]
+            return self.source.select(rows)
+        if self._is_columns:
             return {
                 name: type(column)(column[row] for row in rows)
                 if isinstance(column, list | tuple)
                 else column[stays]
                 for name, column in self.source.items()
             }
-        if self.kind == "pandas":
-            return self.source[stays]
-        table = self.source.filter(pa.array(stays))
+        table = self.source[stays] if self.kind == "pandas" else self.source.take(rows)
         return table if self._wrap is None else self._wrap(table)
 
 
@@ -153,38 +146,34 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
     if isinstance(marking, str) and marking not in frame.names:
         parse(marking).check(frame.names, IN_FRAME)
         return {"where": marking}, None
-    where, column = name, marking
-    if isinstance(marking, str):
-        where, column = f"column {marking!r}", frame.column(marking)
-    elif np.ndim(marking) != 1:
-        do = "give a column of 0 and 1, an expression such as 'toxic >= 0.5', or an array (n,)"
+    where = f"column {marking!r}" if isinstance(marking, str) else name
+    column = frame.column(marking) if isinstance(marking, str) else marking
+    example = f'"`{marking}` == ..."' if isinstance(marking, str) else "frame.toxic >= 0.5"
+    do = f"say which rows are meant, such as {name}={example}"
+    if np.ndim(column) != 1:
         raise UserError(f"{marking!r:.40} marks no rows", where=where, do=do)
     frame.check_rows(column, where)
     values = [*cells(column, where)]
     if others := sorted({f"{value!r:.40}" for value in values if value not in (0, 1)}):
-        problem = f"holds {', '.join(others[:_SHOWN])}, not 0 and 1 or booleans"
-        some = next((value for value in values if value is not None), None)
-        example = f'"`{marking}` == {some!r:.40}"' if where != name else "frame.toxic >= 0.5"
-        raise UserError(
-            problem, where=where, do=f"say which rows are meant, such as {name}={example}"
-        )
+        problem = f"holds {', '.join(others[:5])}, not 0 and 1 or booleans"
+        raise UserError(problem, where=where, do=do)
     if isinstance(marking, str):
         return {"column": marking, "values": [type(values[0])(1)]}, None
-    return {"column": f"{_MARKS}: {name}", "values": [True]}, [value == 1 for value in values]
+    return {"column": f"marks: {name}", "values": [True]}, [value == 1 for value in values]
 
 
 def examples_of(marked: bool, text: str, beside: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the texts that are given in the place of marks, by name: a list or any iterable of
     them, or a frame with the column ``text``. Raises ``UserError`` for both, and none."""
-    unmarked = {name: _texts(values, text, name) for name, values in beside.items()}
-    unmarked = {name: texts for name, texts in unmarked.items() if texts}
-    marking = [*(["forget"] if marked else []), *(unmarked.keys() - {"unlike"})]
+    texts = {name: _texts(values, text, name) for name, values in beside.items()}
+    texts = {name: given for name, given in texts.items() if given}
+    marking = sorted([*(["forget"] if marked else []), *(texts.keys() - {"unlike"})])
     if len(marking) != 1:
-        problem = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
+        problem = f"{' and '.join(marking) or 'nothing'} to mark the unwanted texts"
         raise UserError(problem, do="give one of forget, like and terms")
-    if marked and unmarked:
+    if marked and texts:
         raise UserError("unlike beside forget", do="give the texts to keep in retain")
-    return unmarked
+    return texts
 
 
 def _texts(values: Any, text: str, name: str) -> list[Any]:
@@ -198,27 +187,22 @@ def _texts(values: Any, text: str, name: str) -> list[Any]:
 
 def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """Write texts and terms that are given beside a corpus, by name, to files, and return these as
-    a configuration has them. Raises ``UserError`` for what is no text, or empty."""
+    a configuration has them. Raises ``UserError`` for what is no text, or empty, and for a term of
+    several lines."""
     files = {}
     for name, texts in beside.items():
-        for row, one_text in enumerate(texts, start=1):
-            if not (isinstance(one_text, str) and one_text.strip()):
-                do = "give a list of texts, none of them empty"
-                raise UserError(f"{one_text!r:.60} is no text", where=f"{name}, row {row}", do=do)
-            check_text(one_text, f"{name}, row {row}")
-        files[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
-        if name == "terms":
-            Path(files[name]).write_text("\n".join(map(_line, texts)), encoding="utf-8")
+        is_terms = name == "terms"
+        for row, one in enumerate(texts, start=1):
+            place = f"{name}, row {row}"
+            if not (isinstance(one, str) and one.strip()) or (is_terms and one.splitlines()[1:]):
+                raise UserError(f"{one!r:.60} is no text", where=place, do="give texts")
+            check_text(one, place)
+        files[name] = str(folder / f"{name}{'.txt' if is_terms else '.parquet'}")
+        if is_terms:
+            Path(files[name]).write_text("\n".join(texts), encoding="utf-8")
         else:
             pq.write_table(pa.table({text: texts}), files[name])
     return files
-
-
-def _line(term: str) -> str:
-    """Return a term on one line: an expression has its breaks by their numbers."""
-    if PATTERN.fullmatch(term.strip()):
-        return BREAK.sub(lambda match: rf"\u{ord(match[0]):04x}", term.strip())
-    return " ".join(term.split())
 
 
 def vectors(frame: Frame, embeddings: Any, n_beside: int = 0) -> NDArray[np.float32]:
@@ -228,8 +212,7 @@ def vectors(frame: Frame, embeddings: Any, n_beside: int = 0) -> NDArray[np.floa
     where = "embeddings"
     if n_beside and (isinstance(embeddings, str) or len(embeddings) != len(frame) + n_beside):
         problem = f"is no array of {len(frame):,} rows of the frame and {n_beside:,} of like and"
-        do = "give the vectors of these behind those of the frame"
-        raise UserError(f"{problem} unlike", where=where, do=do)
+        raise UserError(f"{problem} unlike", where=where, do="give those of these behind the rest")
     if isinstance(embeddings, str):
         where = f"column {embeddings!r}"
         column = frame.column(embeddings)
@@ -243,5 +226,4 @@ def vectors(frame: Frame, embeddings: Any, n_beside: int = 0) -> NDArray[np.floa
                 raise ValueError(f"an array {array.shape} of {array.dtype}")
             return array.astype(np.float32)
     except (TypeError, ValueError, RuntimeError) as error:
-        do = "give numbers (texts, width), as a NumPy array or a column of lists of one length"
-        raise UserError(f"cannot be read as vectors ({error})", where=where, do=do) from None
+        raise UserError(f"cannot be read as vectors ({error})", where=where) from None

@@ -118,7 +118,7 @@ def fill(folder: Path) -> None:
         **{name: content for name, (content, _) in TABLE["yaml"].items()},
         **{name: changed(change) for name, change in CHANGED.items()},
         **{"d.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE, "foreign.txt": "y\nz\n"},
-        **{"own.txt": "my own", "received.csv.receipt.json": "{}", "other.csv": "id,text\nx,y\n"},
+        **{"own.txt": "my own", "other.csv": "id,text\nx,y\n"},
         "nested.jsonl": json.dumps({"id": "c1", "doc": {"text": "words"}, "kind": 1}) + "\n",
         "twice.csv": text + ROWS[1] + "\n",
         **{f"{name}.jsonl": lines(texts) for name, texts in EXAMPLES.items()},

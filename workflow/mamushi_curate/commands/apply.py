@@ -12,6 +12,7 @@ FILE.receipt.json says what was done, with digests.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ from mamushi_curate.matching import RowRemoval
 if TYPE_CHECKING:
     from mamushi_curate.commands._removal_list import ListedTexts
     from mamushi_curate.rewriting import Rewritten
+
+ROW_NUMBERS = "the number of the row, from 1"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,20 +57,17 @@ def run(args: argparse.Namespace) -> None:
     listed = _removal_list.read_list(args.list)
     removal = listed.removal(args, args.data)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    request, earlier = _request(args, listed, removal), _earlier(receipt)
-    if _is_of(earlier, request, args.out, args.data):
+    if _is_done(receipt, args, removal):
         print(f"{args.out}: there already, by the same command")
-        _as_json.put(earlier)
+        _as_json.put(read_json(receipt))
         return
     refuse_existing(args.out)
-    if not earlier:
-        refuse_existing(receipt)
     done: dict[str, Any] = {}
 
     def record(written: Rewritten) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(args.out)
-        done.update(request | _result(data, str(args.out), listed, removal, written))
+        done.update(_receipt(args, data, listed, removal, written))
         write_json(receipt, done)
 
     try:
@@ -95,55 +95,42 @@ def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str,
     print(place)
 
 
-def _earlier(receipt: Path) -> dict[str, Any]:
-    """Return the receipt of an earlier command, perhaps killed before its table; empty without."""
-    try:
-        done = read_json(receipt)
-        return done if {"list", "written", "rows"} <= done.keys() else {}
-    except (UserError, OSError):
-        return {}
-
-
-def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data: Path) -> bool:
-    """Return whether a receipt says that the same was asked for, and table and data are those that
-    it is of."""
+def _is_done(receipt: Path, args: argparse.Namespace, removal: RowRemoval) -> bool:
+    """Tell whether the table is there, by its receipt: of the same list and the same data."""
     from mamushi_curate.rewriting import table_files
 
-    if not done or not out.exists():
-        return False
-    if any(done.get(name) != value for name, value in request.items()):
-        return False
-    for name, place in (("data", data), ("written", out)):
-        digests = {str(path.relative_to(place)): sha256(path) for path in table_files(place)}
-        if done[name]["sha256"] not in (digests, *digests.values()):
-            return False
-    return True
+    with contextlib.suppress(UserError, OSError, LookupError):
+        done, places = read_json(receipt), {"data": args.data, "written": args.out}
+        is_same = done["list"]["sha256"] == sha256(args.list)
+        return (
+            is_same
+            and done["id"] == (removal.column or ROW_NUMBERS)
+            and all(
+                done[name]["sha256"] in (digests, *digests.values())
+                for name, place in places.items()
+                for digests in [{str(f.relative_to(place)): sha256(f) for f in table_files(place)}]
+            )
+        )
+    return False
 
 
-def _request(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
-    """Return what was asked for, with the digest of the list."""
-    manifest = listed.manifest or {}
+def _receipt(
+    args: argparse.Namespace, data: str, listed: ListedTexts, removal: RowRemoval, done: Rewritten
+) -> dict[str, Any]:
+    """Return what was asked for and what was done, with digests, to what lies where."""
+
+    def digests(files: dict[str, str]) -> str | dict[str, str]:
+        """Return the digest of the one file, of a folder those of all."""
+        return files if done.data.is_dir() else next(iter(files.values()))
+
     names = ("dataset", "model", "seed", "selector", "beta")
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
-        "of": {name: manifest.get(name) for name in names},
-        "id": removal.column or "the number of the row, from 1",
+        "of": {name: (listed.manifest or {}).get(name) for name in names},
+        "id": removal.column or ROW_NUMBERS,
         "versions": versions(),
-    }
-
-
-def _result(
-    data: str, out: str, listed: ListedTexts, removal: RowRemoval, written: Rewritten
-) -> dict[str, Any]:
-    """Return what was done, with digests, to what lies where."""
-
-    def of_files(digests: dict[str, str]) -> str | dict[str, str]:
-        """Return the digest of the one file, of a folder those of all."""
-        return digests if written.data.is_dir() else next(iter(digests.values()))
-
-    return {
-        "data": {"path": data, "sha256": of_files(written.read)},
-        "written": {"path": out, "sha256": of_files(written.written)},
+        "data": {"path": data, "sha256": digests(done.read)},
+        "written": {"path": str(args.out), "sha256": digests(done.written)},
         "rows": {
             "read": removal.read,
             "on_the_list": removal.removed,
