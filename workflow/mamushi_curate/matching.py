@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.data import columnar, readers
+from mamushi.data import readers
+from mamushi.data.cells import Cells
 from mamushi.data.conversations import Conversations
 from mamushi.data.lines import shown_name
 from mamushi.errors import UserError
@@ -81,7 +82,7 @@ class RowRemoval:
         the tables have its ``columns``."""
         file, numbers = shown_name(path), count(1)
         for table in tables:
-            cells = [columnar.values(table[name], name, path) for name in table.column_names]
+            cells = [[*Cells(column)] for column in table.columns]
             places = [
                 self.of(dict(zip(table.column_names, row, strict=True)), place)
                 for row in (zip(*cells, strict=True) if cells else [()] * len(table))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data.cells import python_values
 from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -120,13 +118,3 @@ def library_errors(path: Path) -> Iterator[None]:
         kind = "a Parquet file" if tabular.format_of(path) == "parquet" else "an Arrow file"
         problem = f"cannot be read as {kind} ({error})"
         raise UserError(problem, where=path, do="name it by what it is, or make it again") from None
-
-
-def values(column: Any, name: str, path: Path) -> list[Any]:
-    """Return the cells of an Arrow column, as ``python_values``."""
-    try:
-        chunks = getattr(column, "chunks", [column])
-        return [*itertools.chain.from_iterable(map(python_values, chunks))]
-    except (ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
-        problem = f"column {name!r} holds {column.type} that cannot be read ({error})"
-        raise UserError(problem, where=path, do="write it as numbers or UTF-8 text") from None

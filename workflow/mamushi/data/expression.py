@@ -107,9 +107,7 @@ def _column_names(tree: ast.expr, quoted: Mapping[str, str]) -> tuple[str, ...]:
             case ast.Constant(value=str() | int() | float()):
                 pass
             case _ if not isinstance(node, _ALLOWED) and node not in nulls:
-                raise ValueError(
-                    f"{ast.unparse(node) or type(node).__name__!r} is not allowed in it"
-                )
+                raise ValueError(f"{ast.unparse(node) or type(node).__name__!r} is not allowed")
     return tuple(dict.fromkeys(names[at] for at in sorted(names)))
 
 
@@ -171,9 +169,8 @@ def _operate(op: ast.AST, left: Any, right: Any) -> Any:
         return contained if isinstance(op, ast.In) else pc.invert(contained)
     pair = [_typed(left, right), _typed(right, left)]
     for at, value in enumerate(pair):
-        if pa.types.is_float16(value.type):
-            pair[at] = value.cast(pa.float32())
-        elif isinstance(op, ast.Div) and pa.types.is_integer(value.type):
+        divides = isinstance(op, ast.Div) and pa.types.is_integer(value.type)
+        if divides or pa.types.is_float16(value.type):
             pair[at] = value.cast(pa.float64())
         elif pa.types.is_boolean(value.type) and not pa.types.is_boolean(pair[1 - at].type):
             pair[at] = value.cast(pa.int8())
@@ -182,14 +179,13 @@ def _operate(op: ast.AST, left: Any, right: Any) -> Any:
 
 def _typed(value: Any, other: Any) -> Any:
     """Return a value as Arrow has it: a constant in the type of the ``other`` one, a column."""
+    kind = getattr(other, "type", pa.null())
     if hasattr(value, "type"):
         return value
-    kind = getattr(other, "type", pa.null())
-    if pa.types.is_decimal(kind) and not isinstance(value, str):
-        return pa.scalar(Decimal(str(value)))
-    is_text_of_time = isinstance(value, str) and pa.types.is_temporal(kind)
-    is_number = not isinstance(value, str) and pa.types.is_floating(kind)
-    return pa.scalar(value).cast(kind) if is_text_of_time or is_number else pa.scalar(value)
+    if pa.types.is_temporal(kind) if isinstance(value, str) else pa.types.is_floating(kind):
+        return pa.scalar(value).cast(kind)
+    is_decimal = pa.types.is_decimal(kind) and not isinstance(value, str)
+    return pa.scalar(Decimal(str(value)) if is_decimal else value)
 
 
 def _contains(many: Any, item: Any) -> Any:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,21 +152,17 @@ def table_rows(
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
         return
-    from mamushi.data.columnar import column_names, opened_columns, values
+    from mamushi.data.cells import Cells
+    from mamushi.data.columnar import column_names, opened_columns
 
     number, file = 0, shown_name(path)
     with opened_columns(path, digests) as (schema, tables):
         check_columns(path, column_names(schema), needed)
         for table in tables(list(dict.fromkeys(needed))):
-            if not table.num_columns:
-                for _ in range(table.num_rows):
-                    number += 1
-                    yield f"{file}, row {number}", {}
-                continue
-            cells = {name: values(table[name], name, path) for name in table.column_names}
-            for row in zip(*cells.values(), strict=True):
+            cells = [[*Cells(column)] for column in table.columns]
+            for row in zip(*cells, strict=True) if cells else repeat((), table.num_rows):
                 number += 1
-                yield f"{file}, row {number}", dict(zip(cells, row, strict=True))
+                yield f"{file}, row {number}", dict(zip(table.column_names, row, strict=True))
 
 
 def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
@@ -198,19 +194,12 @@ def name_of(value: Any) -> str | None:
 
     None for what is missing: null, NaN, infinite, or empty. Text stays as it is.
     """
-    if value is None or value == "":
+    is_number = isinstance(value, float | Decimal)
+    if value is None or value == "" or (is_number and not math.isfinite(value)):
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None
-        return str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            return None
-        return str(int(value)) if value == value.to_integral_value() else str(value)
-    return str(value)
+    return str(int(value) if is_number and value == int(value) else value)
 
 
 def name_at(value: Any, column: str, place: object) -> str | None:
