@@ -6,7 +6,7 @@ comparisons that are chosen by looking, as that with the best other selector is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -156,23 +156,17 @@ def verdict_on_curves(differences: pa.Table) -> str:
 
 
 def _verdict(rows: list[dict[str, Any]]) -> str:
-    if (seeds := rows[0]["seeds"]) == 1:
-        return "one seed, whose error is unknown: nothing tells these curves apart."
     against = [row for row in rows if row["reference"] == BASELINE]
-    if not against:
-        return "``random`` was not run, so no curve is compared with it."
-    told: dict[tuple[str, str], dict[str, list[str]]] = {}
+    if (seeds := rows[0]["seeds"]) == 1 or not against:
+        reason = "one seed, whose error is unknown" if seeds == 1 else "``random`` was not run"
+        return f"{reason}: no curve is compared with that of ``random``."
+    places: dict[str, list[str]] = {}
     for row in against:
         if row["p_holm"] is not None and row["p_holm"] <= LEVEL:
-            where = row["quantity"], "below" if row["difference"] < 0 else "above"
-            budgets = told.setdefault(where, {}).setdefault(row["selector"], [])
-            budgets += [] if row["beta"] is None else [f"{row['beta']:g}"]
-    said = []
-    for quantity, side in product(("area", "sad"), ("below", "above")):
-        if names := told.get((quantity, side)):
-            listed = [f"``{n}``" + (f" ({', '.join(at)})" if at else "") for n, at in names.items()]
-            place = "in area" if quantity == "area" else "at single budgets"
-            said.append(f"{place} {', '.join(listed)} {side} ``random``")
-    if said:
-        return f"at {seeds} seeds {'; '.join(said)}. No other difference from it can be told."
-    return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
+            side = "below" if row["difference"] < 0 else "above"
+            place = "in area" if row["beta"] is None else f"at {row['beta']:g}"
+            places.setdefault(f"``{row['selector']}`` {side} ``random``", []).append(place)
+    if not places:
+        return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
+    told = "; ".join(f"{name} {', '.join(where)}" for name, where in places.items())
+    return f"at {seeds} seeds {told}. No other difference from it can be told."

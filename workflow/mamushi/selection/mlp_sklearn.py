@@ -7,7 +7,6 @@ on a CPU. Of examples that are not independent some may be in that part and some
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,38 +29,33 @@ def raw_logits(model: MLPClassifier, x: NDArray[np.float32]) -> NDArray[np.float
     return out
 
 
-def fit_classifier(
-    task: Task, settings: Mapping[str, Any], kind: type[MLPClassifier] = MLPClassifier
-) -> Fit:
-    """Return held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced weights.
-    ``settings`` are those of the selector ``mamushi``."""
-    y = task.forget[task.train]
-    model = kind(
-        hidden_layer_sizes=tuple(settings["hidden"]),
-        alpha=settings["alpha"],
-        batch_size=min(settings["batch_size"], len(y)),
-        learning_rate_init=settings["learning_rate"],
-        max_iter=settings["epochs"],
-        early_stopping=True,
-        validation_fraction=settings["validation"],
-        n_iter_no_change=settings["patience"],
-        tol=settings["tolerance"],
-        random_state=task.seed,
-    )
-    model.fit(task.features(task.train), y, sample_weight=balanced_weights(y))
-    held = task.scored(lambda rows: raw_logits(model, task.features(rows)))
-    return held, {"epochs": int(model.n_iter_), "precision": "fp32"}
-
-
 def fit_classifiers(
-    tasks: Sequence[Task],
-    settings: Mapping[str, Any],
-    kind: type[MLPClassifier] = MLPClassifier,
+    tasks: Sequence[Task], settings: Mapping[str, Any], kind: type[MLPClassifier] = MLPClassifier
 ) -> Iterator[Fit]:
-    """Yield the fit of each task, in their order, several at a time."""
+    """Yield held-out logits of each task, in their order, by ``MLPClassifier``, or a ``kind`` of
+    it, with balanced weights. ``settings`` are those of the selector ``mamushi``."""
+
+    def fit(task: Task) -> Fit:
+        y = task.forget[task.train]
+        model = kind(
+            hidden_layer_sizes=tuple(settings["hidden"]),
+            alpha=settings["alpha"],
+            batch_size=min(settings["batch_size"], len(y)),
+            learning_rate_init=settings["learning_rate"],
+            max_iter=settings["epochs"],
+            early_stopping=True,
+            validation_fraction=settings["validation"],
+            n_iter_no_change=settings["patience"],
+            tol=settings["tolerance"],
+            random_state=task.seed,
+        )
+        model.fit(task.features(task.train), y, sample_weight=balanced_weights(y))
+        held = task.scored(lambda rows: raw_logits(model, task.features(rows)))
+        return held, {"epochs": int(model.n_iter_), "precision": "fp32"}
+
     # Filters are the process's, so that they are set around all threads.
     with warnings.catch_warnings():
         # Reaching the last epoch is no fault here, and the batch is clipped to what is left of it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "Got `batch_size` less than 1 or larger")
-        yield from side_by_side(partial(fit_classifier, settings=settings, kind=kind), tasks)
+        yield from side_by_side(fit, tasks)
