@@ -12,13 +12,11 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.8.0"
-__all__ = ["DensityRatioClassifier", "rank"]
-FOR_PYTHON = {"rank": "ranking", "DensityRatioClassifier": "classifier"}
-"""What the room of a user's own table has for Python, each with its module there."""
+__all__ = ["rank"]
 
 
 def __getattr__(name: str) -> Any:
     # Only for whoever asks for it: it is heavy, and every command imports this package.
-    if name in FOR_PYTHON:
-        return getattr(import_module(f"mamushi_curate.{FOR_PYTHON[name]}"), name)
+    if name == "rank":
+        return import_module("mamushi_curate.ranking").rank
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
