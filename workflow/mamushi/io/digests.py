@@ -29,10 +29,7 @@ SETTLED = 2.0
 
 
 def of(path: str | os.PathLike[str]) -> str:
-    """Return hexadecimal SHA-256 of a file's bytes.
-
-    Raises ``UserError`` when it is missing or a folder.
-    """
+    """Return hexadecimal SHA-256 of a file's bytes. Raises ``UserError`` when it is missing."""
     state, began = _state(path), time.time()
     kept = STORE / hashlib.sha256(state.encode()).hexdigest()
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: write beside, flush, rename. Digests of what was read."""
+"""Files that are whole or absent: write beside, flush, rename."""
 
 from __future__ import annotations
 
@@ -46,11 +46,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.replace(target)
     except OSError as error:
         if error.errno in DISK_FULL:
-            raise UserError(
-                "no space left while writing it; nothing was changed",
-                where=target,
-                do="free some space and run the same command again",
-            ) from error
+            problem = "no space left while writing it; nothing was changed"
+            do = "free some space and run the same command again"
+            raise UserError(problem, where=target, do=do) from error
         raise
     finally:
         part.unlink(missing_ok=True)
@@ -74,14 +72,6 @@ def writable(target: Path) -> Iterator[None]:
         raise
 
 
-def check_writable(target: Path) -> None:
-    """Raise ``OSError`` where a file cannot be written, before work is done for it."""
-    with writable(target):
-        part = part_of(target)
-        part.touch()
-        part.unlink()
-
-
 def part_of(target: Path) -> Path:
     """Return where this process writes what will be ``target``; its next writer removes what a
     killed process left there."""
@@ -93,29 +83,15 @@ def sweep(target: Path) -> None:
     they were killed."""
     prefix = f".{target.name}.{socket.gethostname()}-"
     for part in target.parent.glob(f"{glob.escape(prefix)}*.part"):
-        pid = part.name[len(prefix) : -len(".part")]
-        if pid.isdigit() and not _alive(int(pid)):
-            if part.is_dir() and not part.is_symlink():
-                shutil.rmtree(part, ignore_errors=True)
-            else:
-                part.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        pid = part.name.removeprefix(prefix).removesuffix(".part")
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(part, ignore_errors=True)
+            part.unlink(missing_ok=True)
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Return hexadecimal SHA-256 digest of a file's bytes.
-
-    Raises ``UserError`` when it is missing or a folder.
-    """
+    """Return hexadecimal SHA-256 digest of a file's bytes. Raises ``UserError`` when it is
+    missing."""
     with _reading(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -126,8 +102,6 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
-    except IsADirectoryError:
-        raise UserError("is a folder", where=path, do="give a file") from None
 
 
 SEAL = "crc32"
@@ -152,20 +126,17 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a JSON file of this program. Raises ``UserError`` when it is missing, a folder, damaged
-    or changed, or has no checksum."""
+    """Read a JSON file of this program. Raises ``UserError`` when it is missing, damaged or
+    changed, or has no checksum."""
     value = read_plain_json(path)
     if not isinstance(value, dict) or value.pop(SEAL, None) != _checksum(value):
-        problem = (
-            "damaged, changed by hand, or written by an earlier version (its checksum differs)"
-        )
+        problem = "damaged, changed by hand, or of an earlier version (its checksum differs)"
         raise UserError(problem, where=path, do="delete it and run again")
     return value
 
 
 def read_plain_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file of another program. Raises ``UserError`` when it is missing, a folder or
-    damaged."""
+    """Read a JSON file of another program. Raises ``UserError`` when it is missing or damaged."""
     try:
         with _reading(path):
             return json.loads(Path(path).read_text(encoding="utf-8-sig"))

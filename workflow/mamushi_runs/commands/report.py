@@ -11,7 +11,6 @@ import shlex
 from pathlib import Path
 
 from mamushi.commands import _as_json
-from mamushi.io.files import check_writable
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 
@@ -26,7 +25,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``."""
     configfiles = _run.required(args)
-    check_writable(args.out)
     args.snakemake_args += f" --report {shlex.quote(str(args.out))}"
     status = _run.run(args.targets, configfiles, args)
     is_made = status == 0 and not _run.is_dry(args)
