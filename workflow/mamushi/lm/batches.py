@@ -24,8 +24,8 @@ with batches of 16,384 tokens."""
 
 
 def steps(examples: float, batch_size: int, epochs: float) -> int:
-    """Return the number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's
-    formula. ``examples`` need not be whole: see ``tokens.mass``."""
+    """Return the paper's number of optimizer steps, T = floor(epochs * n / batch), at least 1, of n
+    ``examples``, which need not be whole: see ``tokens.mass``."""
     return max(1, int(epochs * examples // batch_size))
 
 
@@ -36,12 +36,10 @@ def examples_of_step(
     seed: int,
     kept: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0.
-
-    The steps cut an endless stream, one freshly shuffled pass after another, so that any step can
-    be asked for by itself. ``kept`` (all texts,) says which of all texts the examples are, where
-    some are left out: trainings of one seed read the texts that they share in the same order.
-    """
+    """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0, of
+    an endless stream, one freshly shuffled pass after another. ``kept`` (all texts,) says which of
+    all texts the examples are, where some are left out: trainings of one seed read the texts that
+    they share in the same order."""
     kept = np.ones(examples, dtype=bool) if kept is None else kept
     rows = np.cumsum(kept) - 1
     first, last = step * batch_size, (step + 1) * batch_size
@@ -65,12 +63,9 @@ def remaining_of_step(
 def batches(
     lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
 ) -> Iterator[NDArray[np.int64]]:
-    """Give indices in batches of at most ``batch_tokens`` tokens, where texts are not ``shared`` in
-    a row with the padding of texts of similar length.
-
-    Longest text first, so that a batch that does not fit in memory fails at once. A text that is
-    longer than ``batch_tokens`` gets a batch of its own.
-    """
+    """Give indices in batches of one text or of at most ``batch_tokens`` tokens, where texts are
+    not ``shared`` in a row with their padding; longest text first, so that a batch that does not
+    fit in memory fails at once."""
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     start = 0
@@ -126,9 +121,8 @@ def batch_of(
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts in the form in which a model reads them, and what is to be predicted in them: all in
-    one row, one after another, or each in a row of its own, padded on the right. A *place* is an
-    index into all tokens, row after row."""
+    """Texts as a model reads them, one after another in one row or each in a row padded on the
+    right, and what is to be predicted. A *place* is an index into all tokens, row after row."""
 
     ids: torch.Tensor
     """Token ids, int64: (1, tokens) or (texts, longest)."""
@@ -171,12 +165,9 @@ def collate(
     labels: Sequence[NDArray[np.int32]] | None = None,
     weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Batch:
-    """Make one batch of the texts: in one row where ``shared``, else padded.
-
-    ``ids`` are needed where the room `speed` skips frozen blocks. ``labels`` are what is to be
-    predicted in the place of the texts' own tokens; a token of ``weights`` 0 is read and not
-    predicted. Nothing here waits for the device.
-    """
+    """Make one batch of the texts: in one row where ``shared``, else padded. The room `speed` looks
+    at ``ids``. ``labels`` are predicted in the place of the texts' own tokens; a token of
+    ``weights`` 0 is read and not predicted. Nothing here waits for the device."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     tokens = int(lengths.sum())
     # Without a token there is no row: padding at least is something to run a model on.

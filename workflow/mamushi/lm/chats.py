@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mamushi.data.conversations import TOOLS, TURNS
@@ -28,32 +28,19 @@ def encode_chats(
     answers: bool = False,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     """Give the first ``max_length`` token ids of each conversation, of which the id and the turns
-    as JSON come in, by the tokenizer's chat template: what a training on it sees, as TRL's does;
-    and which of them the assistant says, all of them but for ``answers``.
-
-    Nothing stands around it, and what spells a special token in it is that token: the template
-    writes them, and so do people who know it. Raises what the template raises, and ``ValueError``
-    for ``answers`` that it does not mark.
-    """
+    as JSON come in, by the tokenizer's chat template, as TRL does, with nothing around it; and
+    which of them the assistant says, all of them but for ``answers``. Raises what the template
+    raises, and ``ValueError`` for ``answers`` that it does not mark."""
     for name, turns_as_json in chats:
         chat = json.loads(turns_as_json)
         turns, tools = (chat["messages"], chat[TOOLS]) if isinstance(chat, dict) else (chat, None)
         with located(f"example {name} in the chat template"):
-            if answers:
-                ids, answered = _answered(tokenizer, turns, tools)
-            else:
-                ids = tokenizer.apply_chat_template(turns, tools=tools, tokenize=True)["input_ids"]
-                answered = [True] * len(ids)
-        yield ids[:max_length], answered[:max_length]
-
-
-def _answered(
-    tokenizer: PreTrainedTokenizerBase, turns: Sequence[dict[str, Any]], tools: list[Any] | None
-) -> tuple[list[int], list[bool]]:
-    """Return the token ids of a conversation, and which of them the assistant says, as the template
-    marks them."""
-    if not GENERATION.search(tokenizer.get_chat_template(tools=tools)):
-        raise ValueError("does not mark what the assistant says; put {% generation %} around it")
-    options: dict[str, Any] = {"return_dict": True, "return_assistant_tokens_mask": True}
-    encoded = tokenizer.apply_chat_template(turns, tools=tools, tokenize=True, **options)
-    return encoded["input_ids"], [*map(bool, encoded["assistant_masks"])]
+            if answers and not GENERATION.search(tokenizer.get_chat_template(tools=tools)):
+                do = "put {% generation %} around it"
+                raise ValueError(f"does not mark what the assistant says; {do}")
+            encoded: Any = tokenizer.apply_chat_template(
+                turns, tools=tools, return_dict=True, return_assistant_tokens_mask=answers
+            )
+        ids = encoded["input_ids"]
+        said = map(bool, encoded["assistant_masks"] if answers else [True] * len(ids))
+        yield ids[:max_length], [*said][:max_length]

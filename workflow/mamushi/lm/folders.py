@@ -37,11 +37,8 @@ def fetch(
     weights: bool = True,
 ) -> tuple[Path, str | None]:
     """Return a model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
-
-    ``cached`` asks the hub only when the snapshot is not in the cache. Without
-    ``weights`` descriptions alone are fetched. Raises ``UserError`` at ``where`` for a folder that
-    is not there, and what the hub's library raises.
-    """
+    ``cached`` asks the hub only when the snapshot is not there; without ``weights`` descriptions
+    alone are fetched. Raises ``UserError`` at ``where`` for a folder that is not there."""
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder, None

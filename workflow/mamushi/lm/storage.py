@@ -67,9 +67,10 @@ def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
     ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor, when the model has
     no such tensor, or of another shape."""
     with safe_open(path, framework="pt") as stored:
-        if edit := _edit(stored):
-            return edit
         names = sorted(stored.keys())
+        if f"{head.EDIT_PREFIX}strength" in names:
+            parts = {n.removeprefix(head.EDIT_PREFIX): stored.get_tensor(n) for n in names}
+            return head.HeadEdit(parts, float(parts["strength"]), float(parts["temperature"]))
         if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
@@ -84,12 +85,3 @@ def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
             named[name].data = stored.get_tensor(name).float()
             named[name].requires_grad_(True)
     return None
-
-
-def _edit(stored: Any) -> head.HeadEdit | None:
-    prefix = head.EDIT_PREFIX
-    names = [name for name in stored.keys() if name.startswith(prefix)]  # noqa: SIM118
-    tensors = {name.removeprefix(prefix): stored.get_tensor(name) for name in names}
-    if not tensors:
-        return None
-    return head.HeadEdit(tensors, float(tensors["strength"]), float(tensors["temperature"]))

@@ -211,8 +211,7 @@ class _Run:
         """Take a step, counted from 0; return False if the objective ends before its update."""
         objective, clip = self.objective, self.descent.clip
         step, rate = objective.step(number), self.descent.rate(number, self.total)
-        # It passes over all gradients. One that is not finite shows in the loss of the next step,
-        # which the last one has not.
+        # One that is not finite shows in the loss of the next step, which the last one has not.
         norm = clip is not None or objective.ends is not None
         norm = norm or number % NORMS == 0 or number == self.total - 1
         trained = self.trained.values()
@@ -227,14 +226,9 @@ class _Run:
         if objective.ends is not None:
             measured = measured.cpu()
         seconds = time.monotonic() - self.began
-        row = {
-            "step": number + 1,
-            "epoch": step.epoch,
-            "tokens": step.tokens,
-            "tokens_per_second": step.tokens / max(seconds - self.last, 1e-9),
-            "learning_rate": rate,
-            "seconds": seconds,
-        }
+        speed = step.tokens / max(seconds - self.last, 1e-9)
+        row = {"step": number + 1, "epoch": step.epoch, "tokens": step.tokens, "seconds": seconds}
+        row |= {"tokens_per_second": speed, "learning_rate": rate}
         self.waiting.append((row, measured))
         self.last = seconds
         if objective.ends is not None:
@@ -258,9 +252,9 @@ class _Run:
             losses = dict(zip(names, measured.tolist(), strict=False))
             for name, value in losses.items():
                 if not math.isfinite(value):
-                    of = f"{self.objective.name}: the {name.replace('_', ' ')}"
-                    problem = f"{of} is {value} at step {row['step']}"
-                    raise UserError(problem, do=self.objective.remedy)
+                    problem = f"the {name.replace('_', ' ')} is {value} at step {row['step']}"
+                    do = self.objective.remedy
+                    raise UserError(problem, where=self.objective.name, do=do)
             for name, column in self.log.items():
                 column.append((row | losses).get(name))
         self.waiting.clear()
@@ -336,12 +330,12 @@ def mean_nll(
     aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared, counted = supports(model), texts.counted
-    every = kept if settings.get("steps") == "aligned" else None
-    passed = len(texts) if every is None else len(every)
+    aligned = kept is not None and settings.get("steps") == "aligned"
+    passed = len(kept) if kept is not None and aligned else len(texts)
 
     def step(number: int) -> Step:
-        if every is not None:
-            rows = remaining_of_step(number, batch, seed, every)
+        if kept is not None and aligned:
+            rows = remaining_of_step(number, batch, seed, kept)
         else:
             rows = examples_of_step(number, len(texts), batch, seed, kept)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
@@ -374,12 +368,10 @@ def finetune(
     kept: NDArray[np.bool_] | None = None,
     updated: Updated | None = None,
 ) -> Log:
-    """Train the parameters that require a gradient, in place, on the texts.
-
-    AdamW over batches of ``batch_size`` texts and ``total`` steps, by default T = floor(epochs * n
-    / batch). ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is that of
-    ``examples_of_step`` and ``updated`` that of ``Objective``. Raises ``UserError`` when there is
-    nothing to train on or the loss is not finite.
+    """Train the parameters that require a gradient, in place, on the texts, by AdamW over batches
+    of ``batch_size`` texts and ``total`` steps, by default those of ``steps``. ``state`` and
+    ``fingerprint`` are those of ``train``, ``kept`` is that of ``examples_of_step`` and ``updated``
+    that of ``Objective``. Raises ``UserError`` when there is nothing to train on, and as ``train``.
     """
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
