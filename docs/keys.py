@@ -19,8 +19,15 @@ from mkdocs.structure.files import File, Files
 from pydantic import TypeAdapter
 
 from mamushi.config.kinds import Section, defaults, hints, sections_in
-from mamushi.config.models import EmbeddingsModel, HubModel, TinyModel
-from mamushi.config.sections import Selector, Unlearner, configuration, dataset
+from mamushi.config.sections import (
+    EmbeddingsModel,
+    HubModel,
+    Selector,
+    TinyModel,
+    Unlearner,
+    configuration,
+    dataset,
+)
 from mamushi.registry import plugins
 
 HEAD = """# Keys

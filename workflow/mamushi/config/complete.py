@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from mamushi.config import models, sections
+from mamushi.config import sections
 from mamushi.config.checks import check_names, checks, comparisons
 from mamushi.config.kinds import Section, as_plain
 from mamushi.config.reading import read_section, refuse
@@ -64,7 +64,7 @@ def _read_definition(
     and a selector's or an unlearner's plug-in has its name unless it says another ``kind``."""
     at = f"{kind}s.{name}"
     if kind == "model":
-        section = models.sort_of(definition)
+        section = sections.sort_of(definition)
     else:
         default = {"kind": name} if kind != "dataset" and name in plugins(kind) else {}
         definition = default | dict(definition)

@@ -36,8 +36,8 @@ def resolve_path(path: Any) -> Any:
     """
     if not isinstance(path, str) or not path:
         return path or None
-    variables = re.findall(r"\$(?:\{(\w+)\}|(\w+))", path)
-    if any(not os.environ.get(braced or bare) for braced, bare in variables):
+    variables = re.findall(r"\$\{?(\w+)", path)
+    if not all(map(os.environ.get, variables)):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
     if copies.is_remote(expanded):
@@ -45,10 +45,9 @@ def resolve_path(path: Any) -> Any:
             return copies.unsigned(expanded)
         except UserError as error:
             raise ValueError(f"it {error.problem}; {error.do}") from None
-    resolved = os.path.normpath(expanded)
-    if "{" in resolved or "}" in resolved:
+    if "{" in expanded or "}" in expanded:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
-    return resolved
+    return os.path.normpath(expanded)
 
 
 SOME = Len(1)
@@ -78,7 +77,9 @@ Place = Annotated[str, RESOLVED]
 PlaceOrNull = Annotated[str | None, RESOLVED]
 Precision = Literal["bf16", "fp32"]
 SectionName = Literal["contamination", "inference", "evaluation"]
+Domain = Literal["forget", "retain"]
 Definitions = dict[Name, dict[str, Any]]
+TENTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
 def listed(*items: Any) -> Any:

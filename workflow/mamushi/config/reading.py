@@ -65,17 +65,17 @@ def _with_nulls(value: Any) -> Any:
 
 def _mistake(section: type, value: Any, mistake: Mapping[str, Any]) -> tuple[str, str]:
     """Return the key of a mistake below the section, with a point before it, and what is wrong."""
-    path = ""
+    path, kind = "", mistake["type"]
     for key in mistake["loc"]:
         # Members of unions are no keys, and one that is missing is.
         if isinstance(value, list) and isinstance(key, int):
             path, value = f"{path}[{key}]", value[key]
-        elif isinstance(value, dict) and (key in value or mistake["type"] == "missing"):
+        elif isinstance(value, dict) and (key in value or kind == "missing"):
             path, value = f"{path}.{key}", value.get(key)
-    if mistake["type"] == "missing":
+    if kind == "missing":
         return path, "missing"
-    if mistake["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return path, f"unknown key{suggestion(str(key), _keys(section))}"
+    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+        return path, f"unknown key{suggestion(mistake['loc'][-1], _keys(section))}"
     words = mistake["msg"].removeprefix("Value error, ")
     # What a section says itself names its keys.
     got = display_url(value) if isinstance(value, str) else value

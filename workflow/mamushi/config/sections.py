@@ -8,11 +8,11 @@ file, as the class ``Settings``; those of a room beside the core in the room.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
 from mamushi.config.kinds import *
-from mamushi.config.models import AdamW, Shortened, Training
 from mamushi.rooms import additions
 
 # What is compared -----------------------------------------------------------------------------
@@ -23,12 +23,9 @@ class MainGrid(Section):
 
     datasets: Names  #: Datasets by name.
     models: Names  #: Models by name.
-    #: Drive training, folds and random selection; not the split of the data.
-    seeds: Seeds = listed(0, 1, 2, 3, 4)
-    #: Shares of the forget set to remove. 0 and 1 are always there.
-    budgets: Budgets = listed(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-    #: Selectors by name.
-    selectors: Names = listed(
+    seeds: Seeds = listed(0, 1, 2, 3, 4)  #: Drive training, folds and random selection, no split.
+    budgets: Budgets = listed(*TENTHS)  #: Shares of the forget set to remove, beside 0 and 1.
+    selectors: Names = listed(  #: Selectors by name.
         *("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi")
     )
 
@@ -36,9 +33,9 @@ class MainGrid(Section):
 class Cells(Section):
     """Datasets, models and seeds; a list that is left out is another section's."""
 
-    datasets: Names | None = None  #: Datasets by name; left out, the grid's.
-    models: Names | None = None  #: Models by name; left out, the grid's.
-    seeds: Seeds | None = None  #: Seeds; left out, the grid's.
+    datasets: Names | None = None  #: By name; null for the grid's, of the probe for unlearning's.
+    models: Names | None = None  #: By name; null for the grid's, of the probe for unlearning's.
+    seeds: Seeds | None = None  #: Null for the grid's, of the probe for unlearning's first.
 
 
 class Study(Cells):
@@ -48,15 +45,14 @@ class Study(Cells):
     selectors: Names | None = None  #: Selectors by name.
 
 
-# Data and models ------------------------------------------------------------------------------
+# Data -----------------------------------------------------------------------------------------
 
 
 class Data(Section):
     """Cleaning and splitting of every dataset."""
 
     split_seed: Seed = 0  #: Seed of the split into sections, the same for all runs.
-    #: Jaccard similarity from which two texts count as duplicates; null for exact only.
-    near_duplicates: SomeShare | None = 0.9
+    near_duplicates: SomeShare | None = 0.9  #: Jaccard similarity of duplicates; null: exact only.
     shingle_words: Count = 3  #: Words in a shingle.
     max_characters: Count = 1_000_000  #: A longer text is an error, since no model takes it.
 
@@ -87,14 +83,145 @@ class Dataset(Section):
     kind: str  #: The loader, a file in workflow/mamushi/data/loaders.
     sections: Sections = Sections(contamination=0.4, inference=0.4, evaluation=0.2)
     limit: Limit = Limit()
-    #: Drop what `data` says: exact and near duplicates, and texts of both domains. False keeps all.
-    drop_duplicates: bool = True
+    drop_duplicates: bool = True  #: Drop duplicates, as `data` says, and texts of both domains.
 
 
 class Tokens(Section):
     """The token cache that all training and evaluation reads."""
 
     max_length: Length = 256  #: Tokens kept of a text; at least every other max_length.
+
+
+# Models and their training --------------------------------------------------------------------
+
+
+class Lora(Section):
+    """The adapters of the method lora."""
+
+    rank: Count = 16  #: Rank of each adapter.
+    alpha: Positive = 32.0  #: Alpha over rank is what an adapter's product counts.
+    dropout: Below = 0.0  #: Share of an adapter's inputs that training leaves out.
+    #: Layers that get one, such as q_proj; null for all linear ones but the head.
+    target_modules: Annotated[list[str], SOME, DISTINCT] | None = None
+
+
+class Method(Section):
+    """How parameters are trained."""
+
+    #: partial trains what the keys below say, as the paper does; lora low-rank adapters; full all.
+    #: Unlearning takes the same method.
+    method: Literal["partial", "lora", "full"] = "partial"
+    lora: Lora = Lora()
+
+
+class AdamW(Section):
+    """What all trainings have of their optimizer."""
+
+    epsilon: Positive = 1.0e-8  #: AdamW's epsilon.
+    weight_decay: NotNegative = 0.01  #: AdamW's weight decay.
+
+
+class Shortened(Section):
+    """How much of a text is read."""
+
+    max_length: Length = 128  #: Tokens kept of a text.
+
+
+class Training(Method, AdamW, Shortened):
+    """Fine-tuning of all models, in floor(epochs * texts / batch_size) steps."""
+
+    trained_blocks: Natural = 3  #: Last blocks to train.
+    train_input_embedding: bool = True  #: Train the embedding.
+    train_output_head: bool = True  #: Train the output head.
+    epochs: Positive = 5.0  #: Passes over the texts.
+    batch_size: Count = 32  #: Texts a step.
+    learning_rate: Positive = 5.0e-5  #: AdamW's peak learning rate.
+    betas: Decays = listed(0.9, 0.999)  #: AdamW's decay rates of the two moments.
+    #: Learning rate after the warm-up; linear and cosine end at 0.
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: Natural = 0  #: Steps of linear warm-up.
+    gradient_clip: Positive | None = None  #: Largest gradient norm; null for no clipping.
+    precision: Precision = "bf16"  #: Of the forward pass; what is trained has fp32 weights.
+    #: by_data counts steps from the texts that remain, as the paper does; matched trains every
+    #: budget for as many steps as beta 0; aligned also reads each text in the same step as beta 0.
+    steps: Literal["by_data", "matched", "aligned"] = "by_data"
+
+
+class TrainedOtherwise(Section):
+    """A model that is trained in a way of its own."""
+
+    training: Training = Training()  #: Settings of `training` that differ for this model.
+
+
+class HubModel(TrainedOtherwise):
+    """A causal language model from a local folder or the hub."""
+
+    source: PlaceOrNull  #: Local folder, or an id on the hub such as google/gemma-2-2b.
+    revision: Commit | None = None  #: Commit on the hub, which a hub model must have.
+    contaminated: bool = False  #: It has been trained on the data: the embedder as it is.
+    base: Name | None = None  #: Of a contaminated model, the clean one that retraining starts from.
+
+
+class Pretraining(Section):
+    """What the model reads before it is contaminated."""
+
+    datasets: Names  #: Datasets of this configuration; the tokenizer is trained on them as well.
+    section: SectionName = "contamination"  #: Section of these datasets.
+    #: Domains of this section.
+    domains: Annotated[list[Domain], SOME, DISTINCT] = listed("forget", "retain")
+    epochs: Positive = 4.0  #: Passes over the texts.
+    batch_size: Count = 8  #: Rows a step.
+    learning_rate: Positive = 0.002  #: Peak; after the warm-up it falls to 0 along a cosine.
+    max_length: Length = 128  #: Tokens in a row, into which texts are packed.
+    seed: Seed = 0  #: Seed of the weights and of the order of the texts.
+
+
+class TinyModel(TrainedOtherwise):
+    """A small model that the workflow builds, gives a tokenizer and pretrains."""
+
+    family: Literal["llama", "qwen2", "gemma2"]  #: Architecture.
+    contaminated: Literal[False] = False  #: Never; the workflow contaminates it itself.
+    hidden_size: Count = 64  #: Width of the model.
+    layers: Count = 4  #: Transformer blocks.
+    heads: Count = 4  #: Query heads.
+    key_value_heads: Count = 2  #: Key-value heads; divides heads.
+    intermediate_size: Count = 192  #: Width of the MLP.
+    vocabulary_size: Annotated[int, Ge(260)] = 2048  #: Of the byte-level BPE tokenizer.
+    max_positions: Length = 256  #: Longest input.
+    pretraining: Pretraining
+
+
+class Vectors(Section):
+    """A vector for each text of the inference section, under its id."""
+
+    id: str = "id"  #: Column with the texts' ids.
+    vector: str = "vector"  #: Column with the vectors, lists; of safetensors, the tensor's name.
+    #: A Parquet file; or shards, a folder or a pattern of .parquet or of .safetensors, with the ids
+    #: of X.safetensors, one a line, in X.txt.
+    path: Annotated[
+        Annotated[str, StringConstraints(pattern=r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$")]
+        | None,
+        RESOLVED,
+    ] = None
+    #: In place of a file: the leading components of the ranked texts' tf-idf. 128 are enough.
+    words: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.path is not None and self.words is not None:
+            raise ValueError("path and words exclude each other")
+
+
+class EmbeddingsModel(Section):
+    """Embeddings that were made elsewhere, in place of a model."""
+
+    contaminated: Literal[True] = True  #: Always; nothing is trained.
+    embeddings: Vectors
+
+
+def sort_of(model: Mapping[str, Any]) -> type[Section]:
+    """Return the section that a model's definition is one of, by the keys that it has."""
+    without: type[Section] = EmbeddingsModel if "embeddings" in model else HubModel
+    return TinyModel if "family" in model else without
 
 
 # Embedding and selection ----------------------------------------------------------------------
@@ -104,8 +231,7 @@ class Embedding(Shortened):
     """The representation of a text that all selectors share."""
 
     pooling: Literal["mean", "last"] = "mean"  #: Mean over the real tokens, or the last one.
-    #: Leave the BOS out of the mean, where the tokenizer sets one: with it, the mean tells length.
-    skip_bos: bool = True
+    skip_bos: bool = True  #: Leave the BOS out of the mean: with it, the mean tells length.
     precision: Precision = "bf16"  #: Of the forward pass.
     layer: int = -1  #: Hidden state to pool; -1 is the final one, 0 the input embedding.
 
@@ -134,8 +260,7 @@ class UnlearnTraining(AdamW):
     batch_size: Count = 8  #: Forget texts a step, and retain texts beside them.
     betas: Decays = listed(0.0, 0.999)  #: AdamW's decay rates of the two moments.
     gradient_clip: Positive | None = 0.5  #: Largest gradient norm; null for no clipping.
-    #: Steps in the running mean of the forget loss that an unlearner stops by.
-    stop_window: Count = 8
+    stop_window: Count = 8  #: Steps in the mean of the forget loss that an unlearner stops by.
     #: by_data: as many steps as the selected texts take; matched: as the whole forget set takes.
     steps: Literal["by_data", "matched"] = "by_data"
 
@@ -148,20 +273,16 @@ class Unlearning(Cells):
     #: Unlearners by name; retraining is always there. `logit_bias` and `tilt` train nothing: what a
     #: claim has to beat.
     unlearners: Names = listed("neggrad_plus", "salun", "logit_bias", "tilt")
-    #: Shares of the forget set that are measured first; 1 is always there.
-    budgets: Budgets = listed(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    budgets: Budgets = listed(*TENTHS)  #: Shares that are measured first, beside 1.
     #: Then its multiples between the two budgets around the first crossing; null for none.
     fine: Budget | None = 0.05
     #: The model that is unlearned: beta0 was trained on the inference section, contaminated on the
     #: contamination section. A model that is declared contaminated starts as it is.
     start: Literal["beta0", "contaminated"] = "beta0"
-    #: Share of the gap in forget perplexity, from the start to gold, to recover.
-    target: Fraction = 0.5
-    #: Largest factor on the start's retain perplexity that a crossing may cost.
-    retain_cap: Positive = 5.6
+    target: Fraction = 0.5  #: Share to recover of the gap in forget perplexity, start to gold.
+    retain_cap: Positive = 5.6  #: Largest factor on the start's retain perplexity at a crossing.
     trained_blocks: Count = 3  #: Last blocks to train; embeddings, head and all else are frozen.
-    #: Tokens kept of a text; null for tokens.max_length, the paper's 256.
-    max_length: Length | None = None
+    max_length: Length | None = None  #: Tokens kept of a text; null for tokens.max_length.
     training: UnlearnTraining = UnlearnTraining()
     #: Removal lists of one's own, by name: a table with a column `id`, or a text file with an id a
     #: line. The target `unlearned` unlearns them and keeps the tensors.
@@ -171,8 +292,7 @@ class Unlearning(Cells):
 class Unlearner(Section):
     """An unlearner. Further keys are the settings of its kind."""
 
-    #: The unlearner, a file in workflow/mamushi/unlearning/unlearners; by default its name.
-    kind: str
+    kind: str  #: A file in workflow/mamushi/unlearning/unlearners; by default its name.
     #: Settings of `unlearning.training` that differ for this unlearner.
     training: UnlearnTraining = UnlearnTraining()
 
@@ -181,8 +301,7 @@ class Relearning(Section):
     """Fine-tuning on a few forget examples, which shows how much was hidden and not forgotten."""
 
     examples: Count = 16  #: Forget texts, at random.
-    #: Optimizer steps after which the perplexity is measured.
-    steps: SomeCounts = listed(1, 2, 4, 8, 16, 32)
+    steps: SomeCounts = listed(1, 2, 4, 8, 16, 32)  #: Steps after which perplexity is measured.
     batch_size: Count = 8  #: Texts a step.
     learning_rate: Positive = 1.0e-5  #: AdamW's learning rate in relearning.
 
@@ -200,9 +319,6 @@ class Prompts(Section):
 class Probe(Cells, Prompts):
     """What the models say and how fast they relearn, part of the target `unlearning`."""
 
-    datasets: Names | None = None  #: Datasets by name; left out, those of `unlearning`.
-    models: Names | None = None  #: Models by name; left out, those of `unlearning`.
-    seeds: Seeds | None = None  #: Seeds; left out, the first of `unlearning`.
     unlearners: Names = listed("neggrad_plus")  #: Unlearners by name.
     selectors: Names = listed("random", "lr_cos", "mamushi")  #: Selectors by name.
     budget: Budget = 0.2  #: Share of the forget set that was unlearned.
@@ -218,8 +334,7 @@ class Refits(Section):
     #: On all training examples: how often each text is listed. 0 for no refits at all: toss-ups are
     #: not known then, and nothing is expected of a list.
     whole: Natural = 2
-    #: Pairs of refits on either half of them: how far the scores of a cross-fit are off.
-    halves: Natural = 1
+    halves: Natural = 1  #: Pairs on either half of them: how far the scores of a cross-fit are off.
 
 
 class Target(Section):
@@ -228,10 +343,6 @@ class Target(Section):
     #: removal: the share of the full removal's gain; preservation: the most nats of KL(p2 || p_-S).
     target: Literal["removal", "preservation"]
     value: Positive  #: The share, or nats.
-
-    def __post_init__(self) -> None:
-        if self.target == "removal" and self.value > 1:
-            raise ValueError("a share is at most 1")
 
 
 class Evidence(Section):
@@ -245,10 +356,8 @@ class Evidence(Section):
     resamples: Count = 200  #: Resamples of the examples for the frontier's bands.
     refits: Refits = Refits()
     components: Count = 100  #: Leading components of each domain in the geometry.
-    #: Selectors of texts that are ranked beside the grid's, for the table `agreement` alone.
-    compared: Annotated[list[Name], DISTINCT] = listed()
-    #: What the advisor is asked for.
-    targets: Annotated[list[Target], SOME] = listed(
+    compared: AnyNames = listed()  #: Selectors of texts for the table `agreement` alone.
+    targets: Annotated[list[Target], SOME] = listed(  #: What the advisor is asked for.
         Target(target="removal", value=0.5),
         Target(target="preservation", value=0.05),
     )
@@ -277,8 +386,7 @@ class Evaluation(MeasuredDeep):
 class Execution(Section):
     """Memory against speed, without effect on results: a change runs nothing again."""
 
-    #: Texts in memory at once in training; gradients add up to the same step.
-    micro_batch_size: Count = 32
+    micro_batch_size: Count = 32  #: Texts in memory at once in training; the step is the same.
     batch_tokens: Count = 16384  #: Tokens in a batch of embedding and perplexity.
     #: Between two checkpoints, from which a killed fine-tune resumes. SLURM has it save at its end.
     checkpoint_seconds: NotNegative = 1200.0
@@ -286,9 +394,8 @@ class Execution(Section):
     #: once, unless its model is tiny.
     device: Literal["auto", "cpu"] = "auto"
     gpus_per_job: Count = 1  #: GPUs of a node over which each job with a language model cuts it.
-    #: Compute what enters the blocks that unlearning trains once per dataset, model and seed, and
-    #: keep it in results/cache until the run has ended. False saves the disk (tokens x width x 2
-    #: bytes) and computes it in every job.
+    #: Keep what enters the blocks that unlearning trains, once per dataset, model and seed, in
+    #: results/cache until the run has ended. False saves that disk: tokens x width x 2 bytes.
     cache_trunk: bool = True
 
 
@@ -299,28 +406,22 @@ class Configuration(Section):
     #: a configuration of one's own stands alone.
     extends: Literal["paper"] | None = None
     grid: MainGrid
-    #: Comparisons beside the grid, by name. Null for none.
-    studies: dict[Name, Study | None] | None = named()
+    studies: dict[Name, Study | None] | None = named()  #: Comparisons beside the grid, by name.
     data: Data = Data()
-    #: Datasets by name. Only those that are named elsewhere are used.
-    datasets: Annotated[Definitions, SOME]
-    #: Models by name. Only those that are named elsewhere are used.
-    models: Annotated[Definitions, SOME]
+    datasets: Annotated[Definitions, SOME]  #: By name. Those that nothing names are not used.
+    models: Annotated[Definitions, SOME]  #: By name. Those that nothing names are not used.
     tokens: Tokens = Tokens()
     training: Training = Training()
     embedding: Embedding = Embedding()
-    #: Settings of selectors by name. A name of your own with a `kind` gives a second version.
-    selectors: Definitions = named()
+    selectors: Definitions = named()  #: Settings by name; a name of your own says its `kind`.
     unlearning: Unlearning = Unlearning()
-    #: Settings of unlearners by name. A name of your own with a `kind` gives a second version.
-    unlearners: Definitions = named()
+    unlearners: Definitions = named()  #: Settings by name; a name of your own says its `kind`.
     probe: Probe = Probe()
     evidence: Evidence = Evidence()
     removal: Removal = Removal()
     evaluation: Evaluation = Evaluation()
     execution: Execution = Execution()
-    #: Keep the trained tensors of retrained and unlearned models after their evaluation.
-    keep_checkpoints: bool = False
+    keep_checkpoints: bool = False  #: Keep tensors of retrained and unlearned models.
 
 
 # What rooms beside the core add -----------------------------------------------------------------
@@ -331,8 +432,6 @@ def extended(
 ) -> Any:
     """Return a section with further keys, each of a section that stands for its default, and with
     those of other sections."""
-    if not keys and not bases:
-        return section
     annotations = {name: type(value) for name, value in keys.items()}
     names = {"__module__": __name__, "__doc__": section.__doc__, "__annotations__": annotations}
     return type(section.__name__, (*bases, section), {**names, **keys})

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from functools import reduce
 from operator import getitem
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from mamushi.config.kinds import Config, Section
-
-Kind = TypeVar("Kind")
 
 
 def setting(source: str | Callable[..., Any], **default: Any) -> Any:
@@ -26,13 +24,13 @@ class Settings(Section):
 
     @classmethod
     def of(cls, config: Config, **wildcards: Any) -> Self:
-        """Return the settings of a job with these wildcards."""
-        values = wildcards | {
-            key.name: _value(key.metadata["source"], config, wildcards)
-            for key in fields(cls)
-            if "source" in key.metadata
-        }
-        return typed(cls, **values)
+        """Return the settings of a job with these wildcards. Raises ``msgspec.ValidationError`` for
+        values of other types."""
+        import msgspec
+
+        sources = {key.name: key.metadata.get("source") for key in fields(cls)}
+        values = {name: _value(at, config, wildcards) for name, at in sources.items() if at}
+        return msgspec.convert(wildcards | values, cls)
 
 
 def _value(source: str | Callable[..., Any], config: Config, wildcards: Mapping[str, Any]) -> Any:
@@ -42,11 +40,3 @@ def _value(source: str | Callable[..., Any], config: Config, wildcards: Mapping[
         return reduce(getitem, path, config)
     names = inspect.signature(source).parameters.keys() & wildcards.keys()
     return source(config, **{name: wildcards[name] for name in names})
-
-
-def typed(kind: type[Kind], /, **values: Any) -> Kind:
-    """Return values as a class of settings, and nested ones as the classes of its fields. Raises
-    ``msgspec.ValidationError`` for values of other types."""
-    import msgspec
-
-    return msgspec.convert(values, kind)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mamushi.config.models import Lora, Method
+from mamushi.config.sections import Lora, Method
 from mamushi.config.settings import Settings, setting
 from mamushi.rooms import additions
 from mamushi.running.stage import Job

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mamushi.config.kinds import Config
-from mamushi.config.models import Training
+from mamushi.config.sections import Training
 from mamushi.config.settings import Settings, setting
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.models import Shortened
+from mamushi.config.sections import Shortened
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
 from mamushi.io.copies import display_url, local_path
