@@ -144,18 +144,13 @@ def _copies(
     gone = ~(copies.kept | unlisted)
     crossed = copies.crossed[gone]
     reasons = np.select([copies.exact[gone], copies.near[gone]], ["exact", "near"], "cross_post")
-    roots, place = np.unique(rows[copies.roots[gone]], return_inverse=True)
-
-    def at(column: Sequence[str], places: NDArray[np.int64]) -> pa.Array:
-        mask = np.zeros(len(column), dtype=np.bool_)
-        mask[places] = True
-        return strings(some(column, mask)).combine_chunks()
-
+    names, chosen = strings(ids), np.zeros(len(ids), dtype=np.bool_)
+    chosen[rows[gone]] = True
     columns = {
-        "id": at(ids, rows[gone]),
-        "kept_id": at(ids, roots).take(pa.array(place, mask=crossed)),
+        "id": names.filter(chosen),
+        "kept_id": names.take(pa.array(rows[copies.roots[gone]], mask=crossed)),
         "reason": pa.array(reasons.tolist(), pa.string()),
-        "text_sha256": pa.array([*map(of_text, at(texts, rows[gone]).to_pylist())], pa.string()),
+        "text_sha256": pa.array([*map(of_text, some(texts, chosen))], pa.string()),
     }
     return pa.table(columns)
 
@@ -185,9 +180,8 @@ def _table(raw: Raw, kept: NDArray[np.bool_], texts: Cells, section: Objects) ->
         "domain": pc.if_else(pa.array(raw.forget[kept]), FORGET, RETAIN),
         "section": pa.array(section, pa.string()),
         "log_density_ratio": pa.nulls(n, pa.float64()) if ratio is None else some(ratio, kept),
+        "group": strings(some(raw.group, kept) if raw.group else [None] * n),
     }
-    group = pa.nulls(n, pa.string()) if raw.group is None else strings(some(raw.group, kept))
-    columns["group"] = group
     for name, label in raw.labels.items():
         of = some(label, kept)
         with located(f"label {name}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,53 +47,38 @@ def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
 
     Raises ``UserError`` when it is missing or damaged, and for an id that it lacks: then ``do``.
     """
-    parts, words = [], []
+    parts, words = [], list[NDArray[np.float64]]()
     for part in read_groups(examples, schemas.EXAMPLES):
         # Of texts no more than their lengths are kept, and few are divided into words at once.
         rows = range(0, len(part), _ROWS)
         words += [word_counts(part["text"].slice(row, _ROWS)) for row in rows]
         parts.append(part.drop_columns(["text", "section", "log_density_ratio"]))
-    table = pa.concat_tables(parts)
-    del parts, part
-    places = places_of(ids, table["id"])
+    table, asked = pa.concat_tables(parts), as_arrow(ids)
+    places = places_of(asked, table["id"])
     if (missing := np.flatnonzero(places < 0)).size:
-        raise UserError(f"has no example {_at(ids, missing[0])!r}", where=examples, do=do)
-    if not np.array_equal(places, np.arange(len(table))):
-        table = table.take(pa.array(places))
-    return _labelled(table, np.concatenate([*words, np.empty(0)])[places])
+        name = asked[int(missing[0])].as_py()
+        raise UserError(f"has no example {name!r}", where=examples, do=do)
+    table = table.take(pa.array(places))
+    # What a room beside the core says is no label that came with a text.
+    others = (*schemas.EXAMPLES.schema.names, OF_ROOMS, COLUMN)
+    return Labelled(
+        forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
+        words=np.concatenate([*words, np.empty(0)])[places],
+        labels={n: _values(table[n]) for n in table.column_names if not n.startswith(others)},
+        columns=columns_of(table),
+        groups=group_codes(table["group"]),
+    )
+
+
+def as_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
+    """Return ids as Arrow has them."""
+    return ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
 
 
 def places_of(ids: Ids, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
     """Return at which place of ``column`` each of ``ids`` is (n,), -1 for one that it lacks."""
-    in_pieces = pa.ChunkedArray
-    if isinstance(ids, in_pieces) and isinstance(column, in_pieces) and ids.equals(column):
-        return np.arange(len(column))
-    asked_ids = (
-        ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else pa.array(ids, pa.string())
-    )
-    listed = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if asked_ids.equals(listed):
-        return np.arange(len(listed))
-    places = pc.index_in(asked_ids, value_set=listed)
-    return np.asarray(pc.fill_null(places, -1).to_numpy(), dtype=np.int64)
-
-
-def _at(ids: Ids, place: int) -> str:
-    cell = ids[int(place)]
-    return cell if isinstance(cell, str) else cell.as_py()
-
-
-def _labelled(table: pa.Table, words: NDArray[np.float64]) -> Labelled:
-    schema_names = {*schemas.EXAMPLES.schema.names}
-    # What a room beside the core says is no label that came with a text.
-    labels = [n for n in table.column_names if n not in schema_names and not n.startswith(OF_ROOMS)]
-    return Labelled(
-        forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
-        words=words,
-        labels={name: _values(table[name]) for name in labels if not name.startswith(COLUMN)},
-        columns=columns_of(table),
-        groups=group_codes(table["group"]),
-    )
+    places = pc.index_in(as_arrow(ids), value_set=column)
+    return np.asarray(places.fill_null(-1).to_numpy(), dtype=np.int64)
 
 
 def columns_of(table: pa.Table) -> dict[str, NDArray[Any]]:
@@ -130,7 +116,6 @@ def word_counts(texts: pa.ChunkedArray) -> NDArray[np.float64]:
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return numbers and booleans as float64 with NaN, all else as strings with None."""
-    numeric = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating)
-    if any(check(column.type) for check in numeric):
+    if re.match("bool|u?int|float|double|halffloat", str(column.type)):
         return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
     return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
