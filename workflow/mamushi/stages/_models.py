@@ -43,7 +43,7 @@ class Trains(Settings, Method):
 
 
 class OpenedArm(Settings):
-    """How any model of a cell is opened: in which precision."""
+    """In which precision any model of a cell is opened."""
 
     precision: str = setting("models.{model}.training.precision")
 
@@ -60,15 +60,16 @@ def open_arm(
     and its accelerator: with ``trained`` laid over its base and, where it was unlearned,
     ``unlearned`` over both.
 
-    Where it is trained further, gradients are on for the last ``trained_blocks`` alone, which
-    lie in fp32, and so does all that was trained before, as it does when the start and the gold
-    standard are measured: rounded to the forward precision it would be another model than the one
-    at which the scale of recovery has its zero. The methods ``lora`` and ``full`` go on with what
-    was trained: its adapters, or new ones where it has none, and all parameters.
+    What ``trains`` names takes gradients: by the method ``partial`` the last ``trained_blocks``
+    alone. All that was trained before lies in fp32 as well, as it does when the start and the gold
+    standard are measured: rounded, it would be another model than the one at which the scale of
+    recovery has its zero.
     """
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze, last_blocks
+
+    untrained = {"train_input_embedding": False, "train_output_head": False}
 
     def prepare(model: PreTrainedModel) -> None:
         if trains and trains.method == "partial":
@@ -81,8 +82,7 @@ def open_arm(
     stored = [path for path in (trained, unlearned) if path]
     model = open_placed(model_card, stored, precision, accelerator, prepare)
     if trains:
-        untrained = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
-        freeze(model, {**untrained, **asdict(trains)})
+        freeze(model, untrained | asdict(trains))
     return model, accelerator
 
 
@@ -102,10 +102,9 @@ def record_training(
     *,
     keeps_state: bool = False,
 ) -> None:
-    """Write the step log, and the card in the place of what an earlier training left; then delete
-    the state to go on from, last, so that a kill before still has it. Or keep it for who measures
-    the model in the same job of a cluster: where that fails, Snakemake deletes the model as well
-    (a group is one job), and the next attempt goes on from there."""
+    """Write the step log, and the card in the place of what an earlier training left; then, last,
+    delete the state to go on from. Or keep it for who measures the model in the same job of a
+    cluster: where that fails, Snakemake deletes the model as well, and the next attempt goes on."""
     from mamushi.io.files import write_json
     from mamushi.io.tables import write_table
     from mamushi.io.tensors import drop_others
@@ -124,8 +123,7 @@ def speed_up(
     lengths: tuple[int, int],
     job: Job,
 ) -> None:
-    """Let rooms make the passes of a model faster whose blocks below those that ``trains`` trains
-    are those of unlearning's start; it reads the ranked and the held-out texts of the job, cut at
-    these ``lengths``."""
+    """Let rooms make the passes of a model faster that has the frozen blocks of unlearning's start
+    and reads the job's ranked and held-out texts, cut at these ``lengths``."""
     for addition in additions("speed_up"):
         addition(model=model, accelerator=accelerator, trains=trains, lengths=lengths, job=job)

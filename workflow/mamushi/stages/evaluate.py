@@ -44,10 +44,7 @@ def evaluate(
     settings: Evaluate,
     job: Job,
 ) -> None:
-    """Measure a model of a cell on the held-out sets: base, endpoint, retrained or unlearned.
-
-    Perplexity is the exponential of the mean negative log-likelihood of a token.
-    """
+    """Measure a model of a cell on the held-out sets: base, endpoint, retrained or unlearned."""
     from mamushi.io import schemas
     from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll

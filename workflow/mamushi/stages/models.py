@@ -39,10 +39,8 @@ class ModelCard(Settings):
 
 
 def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
-    """Check a model from a folder or the hub, and write the card by which later stages find it.
-
-    The files of a hub model come into the hub's cache.
-    """
+    """Check a model from a folder or the hub, whose files come into the hub's cache, and write the
+    card by which later stages find it."""
     from mamushi.io.files import write_json
     from mamushi.lm import loading
 
@@ -69,9 +67,9 @@ class TokensSettings(Settings):
 def tokens(
     *, examples: Input, model_card: Input, out: Output, settings: TokensSettings, job: Job
 ) -> None:
-    """Turn the texts of a dataset into a model's token ids, once for all later jobs; none of them
-    reads more of a text than the model has positions for. Where the dataset says so, of
-    conversations what the assistant says is marked, which alone is then predicted."""
+    """Turn the texts of a dataset into a model's token ids, of each no more than the model has
+    positions for. Where the dataset says so, of conversations what the assistant says is marked,
+    which alone is then predicted."""
     from mamushi.io import schemas
     from mamushi.io.files import read_json
     from mamushi.io.tables import read_metadata, read_table

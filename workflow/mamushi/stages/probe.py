@@ -56,11 +56,9 @@ def judge(
     settings: Judge,
     job: Job,
 ) -> None:
-    """Let the gold model read what all models of a run said, and put the texts in a table.
-
-    The higher its log-likelihood of a text, the more the text is like what a model says that never
-    saw the forget domain. Whose texts they are is read from the place of each file under results.
-    """
+    """Let the gold model read what all models of a run said: the higher its log-likelihood of a
+    text, the more that is like what a model says that never saw the forget domain. Whose text it is
+    is read from the place of each file under results."""
     from mamushi.evaluation.probes import generations_table, source_of
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
@@ -105,10 +103,7 @@ def relearn(
     settings: Relearn,
     job: Job,
 ) -> None:
-    """Fine-tune a model on a few forget examples, and measure how fast it learns the domain.
-
-    Gold never saw the domain: an unlearned model that comes back much faster had only hidden it.
-    """
+    """Fine-tune a model on a few forget examples, and measure how fast it learns the domain."""
     from mamushi.io import schemas
     from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import require_domains

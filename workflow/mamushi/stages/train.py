@@ -40,10 +40,7 @@ class BaseModel(Settings):
 
 
 def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: Job) -> None:
-    """Build a tiny model with a real architecture, give it a tokenizer and pretrain it.
-
-    Writes the model's files, its ``train_log.parquet`` and, when all are there, its card.
-    """
+    """Build a tiny model with a real architecture, give it a tokenizer and pretrain it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -105,11 +102,8 @@ def finetune(
     settings: FineTune,
     job: Job,
 ) -> None:
-    """Fine-tune a base model on a section's texts, without those of a removal list.
-
-    In the place of a list there can be spans of tokens to leave out of the loss. A killed run of
-    the same origin goes on from its state, in the folder of the card.
-    """
+    """Fine-tune a base model on a section's texts, without those of a removal list, or with spans
+    of tokens left out of the loss. A killed run of the same origin goes on from its state."""
     from mamushi.io import schemas
     from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import read_table

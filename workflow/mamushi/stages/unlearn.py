@@ -13,14 +13,7 @@ from mamushi.config.settings import setting
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import (
-    Cell,
-    Trains,
-    open_arm,
-    record_training,
-    speed_up,
-    state_of,
-)
+from mamushi.stages._models import Cell, Trains, open_arm, record_training, speed_up, state_of
 
 if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
@@ -41,8 +34,7 @@ def list_digest(config: Config, list: str | None = None) -> dict[str, str]:
 
 
 class Unlearn(Trains, Cell):
-    """The model that unlearning starts from, what of it is trained, and the unlearner. The same for
-    every selector and budget."""
+    """The model that unlearning starts from, what of it is trained, and the unlearner."""
 
     precision: str = setting("models.{model}.training.precision")
     max_length: int = setting("unlearning.max_length")
@@ -125,12 +117,8 @@ def unlearn(
 
 
 def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:
-    """Return the forget texts of the removal list in the order of the table, or all of them.
-
-    So a list of all is the same whoever sorted it, and equal to no list. A budget that is less than
-    one text has an empty list, with which the model stays as it is; an empty list of one's own is a
-    mistake.
-    """
+    """Return the forget texts of the removal list in the order of the table, or all of them. The
+    list of a budget that is less than one text is empty, and leaves the model as it is."""
     from mamushi.errors import UserError
     from mamushi.io import schemas
     from mamushi.io.tables import read_groups

@@ -1,10 +1,8 @@
 """What the frozen blocks of a model make of texts, computed once and read from disk.
 
-An unlearner trains the last blocks alone. What enters them does not change while they are trained,
-and depends neither on the unlearner nor on the examples chosen. So it is computed once per dataset,
-model and seed, and every training step and measurement runs the rest alone. Attention is causal:
-the states of a text's first tokens are those of the whole text, so that a shorter cut needs no
-cache of its own. Dropout, where an architecture has any, is off in the trunk.
+What enters the last blocks, which alone are unlearned, depends neither on the unlearner nor on the
+examples chosen. Attention is causal: the states of a text's first tokens are those of the whole
+text, so that a shorter cut needs no cache of its own. Dropout is off in the trunk.
 """
 
 from __future__ import annotations
@@ -53,22 +51,15 @@ def start_from_trunk(
     job: Job,
 ) -> None:
     """Let the model start from what its frozen blocks made of the texts that are ranked and those
-    that are held out, cut at these ``lengths``; the first job of a run that unlearns from this
-    start, or measures what came of it, computes that.
-
-    Not outside of a workflow, where ``execution.cache_trunk`` is off, for a model that is cut over
-    processes, and where the trained blocks need more than the states that enter them.
-    """
+    that are held out, cut at these ``lengths``, which the first job of a run computes: in a
+    workflow with ``execution.cache_trunk``, unless the model is cut over processes."""
     folder = json.loads(os.environ.get("MAMUSHI_TRUNKS", "null"))
     is_partial = trains.method == "partial" and not sharding.active(accelerator)
     if not (folder and job.execution.cache_trunk and is_partial):
         return
-    tokens, examples = job.arguments["tokens"], job.arguments["examples"]
-    texts = [
-        read_tokens(tokens, examples, INFERENCE, lengths[0], domains=[FORGET]),
-        read_tokens(tokens, examples, INFERENCE, lengths[0], domains=[RETAIN]),
-        read_tokens(tokens, examples, EVALUATION, lengths[1]),
-    ]
+    read = partial(read_tokens, job.arguments["tokens"], job.arguments["examples"])
+    texts = [read(INFERENCE, lengths[0], domains=[domain]) for domain in (FORGET, RETAIN)]
+    texts.append(read(EVALUATION, lengths[1]))
     inputs = ("examples", "tokens", "model_card", "trained")
     origin = {
         "precision": accelerator.mixed_precision,
@@ -78,10 +69,8 @@ def start_from_trunk(
         "versions": job.origin["versions"],
         "code": of_modules(__name__),
     }
-    path = Path(folder) / fingerprint(origin)
-    start_from(
-        path, model, joined(texts), trains.trained_blocks, job.execution.batch_tokens, accelerator
-    )
+    how = (trains.trained_blocks, job.execution.batch_tokens, accelerator)
+    start_from(Path(folder) / fingerprint(origin), model, joined(texts), *how)
 
 
 def start_from(
@@ -93,8 +82,8 @@ def start_from(
     accelerator: Accelerator,
 ) -> None:
     """Let the model run its last ``trained_blocks``, norm and head alone on texts, known by their
-    ids, from the states in the file ``path``, which the first process to come writes; on other
-    texts it runs as it is. Does nothing for models whose blocks may need more than these states."""
+    ids, from the states in the file ``path``, which the first process to come writes. On other
+    texts it runs as it is, and so do models whose blocks may need more than these states."""
     blocks = decoder_blocks(model)[1]
     # Of other types, blocks may share keys and values of earlier ones, say.
     if not (supports(model) and 0 < trained_blocks < len(blocks)):
@@ -122,10 +111,10 @@ def write_states(
     accelerator: Accelerator,
 ) -> None:
     """Write what enters block ``first`` for every token of the texts (tokens, width), in the order
-    of their batches and the dtype in which the states come out, so that nothing is lost."""
+    of their batches and the dtype in which the states come out."""
     model.eval()
     progress = Progress(len(texts), "trunk", "text")
-    with progress, atomic(path) as part, part.open("wb") as file:
+    with progress, atomic(path) as unfinished, unfinished.open("wb") as file:
         for rows in order:
             batch = batch_of(texts, rows, accelerator.device, shared=True)
             with accelerator.autocast():
@@ -137,7 +126,7 @@ def write_states(
 def _skip_blocks(
     model: PreTrainedModel, frozen: Iterable[nn.Module], of_texts: Mapping[str, Tensor]
 ) -> None:
-    """Let the frozen blocks give the states (tokens, width) of a batch's texts, where all have
+    """Let the frozen blocks give the states (tokens, width) of a batch's texts, if all have
     some."""
     device = model.get_input_embeddings().weight.device
     of_batch: list[Tensor | None] = [None]
