@@ -9,7 +9,8 @@ seeds and t of texts, each by its share of the variance. In worlds of known trut
 Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole bootstrap (0.73) do not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +67,20 @@ class Parts:
         them or the first alone needs, and the share of seeds in the combination's variance."""
         a, b, c = (float(mix @ part @ mix) for part in (self.seeds, self.texts, self.rest))
         first = self.rest[0, 0] > min(self.seeds[0, 0], self.texts[0, 0])
-        whole = self.seeds + self.texts - self.rest
+        error = self.seeds + self.texts - self.rest
         if first or c > min(a, b):
-            whole = self.seeds if a >= b else self.texts
-        variance = float(mix @ whole @ mix)
-        return whole, min(a / variance, 1.0) if variance > 0 else 0.0
+            error = self.seeds if a >= b else self.texts
+        variance = float(mix @ error @ mix)
+        return error, min(a / variance, 1.0) if variance > 0 else 0.0
+
+    def with_pooled(self, variance: float, freedom: float, *, seeds: int) -> Self:
+        """Return the parts with another variance over seeds of the first mean; correlations
+        stay."""
+        unpooled, factor = float(self.seeds[0, 0]), np.ones(len(self.seeds))
+        factor[0] = np.sqrt(variance / seeds / unpooled) if unpooled > 0 else 0.0
+        over_seeds = self.seeds * np.outer(factor, factor)
+        over_seeds[0, 0] = variance / seeds
+        return replace(self, seeds=over_seeds, seed_freedom=freedom)
 
     def quantile(self, share: float, level: float = LEVEL) -> float:
         """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance."""
@@ -116,13 +126,7 @@ def contrast(
         differences.append(gold - beta0)
     parts, means = parts_of(np.array(differences), tokens, groups)
     if pooled is not None:
-        parts = _with_pooled(parts, *pooled, seeds=len(nll_a))
-    return effect_of(parts, means)
-
-
-def effect_of(parts: Parts, means: Floats) -> Effect:
-    """Return the first of ``means`` (1,) with its interval; of two (2,) the share that the first is
-    of the second, by Fieller's theorem."""
+        parts = parts.with_pooled(*pooled, seeds=len(nll_a))
     estimate, mix = float(means[0]), np.ones(1)
     if len(means) == 2:
         if not means[1] > 0:
@@ -131,19 +135,17 @@ def effect_of(parts: Parts, means: Floats) -> Effect:
         mix = np.array([1.0, -means[0] / means[1]])
     if parts.text_freedom < FEWEST_GROUPS - 1:
         return Effect(estimate, reason=NO_TEXTS)
-    whole, share = parts.error(mix)
-    if whole[0, 0] <= 0:
+    error, share = parts.error(mix)
+    if error[0, 0] <= 0:
         return Effect(estimate, reason=NO_ERROR)
     quantile = parts.quantile(share)
-    if len(means) == 1:
-        half = quantile * float(np.sqrt(whole[0, 0]))
-        low, high = estimate - half, estimate + half
-    else:
-        ends = fieller(means, whole, quantile)
-        if ends is None:
+    half = quantile * float(np.sqrt(error[0, 0]))
+    low, high = estimate - half, estimate + half
+    if len(means) == 2:
+        if (ends := fieller(means, error, quantile)) is None:
             return Effect(np.nan, reason=NO_GAP)
         low, high = ends
-    return Effect(estimate, low, high, parts.p(share, float(means[0] / np.sqrt(whole[0, 0]))))
+    return Effect(estimate, low, high, parts.p(share, float(means[0] / np.sqrt(error[0, 0]))))
 
 
 def parts_of(
@@ -197,16 +199,6 @@ def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[floa
     if whole <= 0 or min(levene(*left).pvalue, f.sf(variance / whole, seeds - 1, freedom)) < DOUBT:
         return None
     return max(variance, whole), freedom
-
-
-def _with_pooled(parts: Parts, variance: float, freedom: float, *, seeds: int) -> Parts:
-    """Return the parts with another variance over seeds of the first mean; correlations stay."""
-    unpooled = float(parts.seeds[0, 0])
-    factor = np.ones(len(parts.seeds))
-    factor[0] = np.sqrt(variance / seeds / unpooled) if unpooled > 0 else 0.0
-    over_seeds = parts.seeds * np.outer(factor, factor)
-    over_seeds[0, 0] = variance / seeds
-    return Parts(over_seeds, parts.texts, parts.rest, freedom, parts.text_freedom)
 
 
 def fieller(means: Floats, error: Floats, quantile: float) -> tuple[float, float] | None:

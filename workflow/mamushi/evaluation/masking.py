@@ -7,6 +7,7 @@ letter is masked, too. This keeps a page readable; it is no filter.
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -49,15 +50,21 @@ def profane(word: str) -> bool:
     if not any(c.isalpha() for c in word):
         return False
     for spelling in set().union(*map(spellings, [word, *_PIECE.findall(word)])):
-        last = 0 if _HARMLESS.search(spelling) else len(spelling)
-        for start in range(min(last, len(spelling) - SHORTEST) + 1):
-            stops = range(start + SHORTEST, min(start + _LONGEST, len(spelling)) + 1)
-            if any(digest_of_words(spelling[start:stop]) in STEMS for stop in stops):
-                return True
+        harmless = _HARMLESS.search(spelling)
+        if any(start == 0 or not harmless for start, _ in _spans(spelling, STEMS)):
+            return True
         endings = filter(spelling.endswith, ENDINGS)
         if any(digest_of_words(spelling.removesuffix(ending)) in WORDS for ending in endings):
             return True
     return False
+
+
+def _spans(letters: str, digests: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Yield where listed words begin and end."""
+    for start in range(len(letters)):
+        for stop in range(start + SHORTEST, min(start + _LONGEST, len(letters)) + 1):
+            if digest_of_words(letters[start:stop]) in digests:
+                yield start, stop
 
 
 def mask(text: str) -> str:
@@ -82,9 +89,7 @@ def _letters_masked(match: re.Match[str]) -> str:
     places = [i for i, c in enumerate(shown) if _WORD.fullmatch(c)]
     plain = "".join(unicodedata.normalize("NFKD", shown[i]).lower()[:1] for i in places)
     plain = plain.translate(LEET)
-    for start in range(len(plain)):
-        for stop in range(start + SHORTEST, min(start + _LONGEST, len(plain)) + 1):
-            if digest_of_words(plain[start:stop]) in STEMS | WORDS:
-                for i in places[start + 1 : stop]:
-                    shown[i] = "*"
+    for start, stop in _spans(plain, STEMS | WORDS):
+        for i in places[start + 1 : stop]:
+            shown[i] = "*"
     return "".join(shown)
