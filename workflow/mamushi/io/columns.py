@@ -51,6 +51,15 @@ gradient_norm: L2 norm of the gradient before clipping; where fine-tuning clips 
 seconds: Seconds of training since the first step; a resumed training counts on.
 ppl_forget: Held-out perplexity of the forget domain.
 gold_ppl_forget: The same of the gold standard, which saw no forget text: forget domain.
+sad: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity.
+p_holm: Corrected by Holm for all comparisons of the dataset and model.
+comparisons: How many these are.
+tokens: Predicted tokens of the text.
+nll: Sum of their negative log-likelihoods in nats.
+auc: Share of pairs of a forget and a retain text in which the forget text scores higher, ties
+    counting half; 0.5 is chance.
+fold_offset: Largest difference between the levels of two folds, in the unit of the score.
+ties: Forget texts less their distinct scores; ties go by id.
 auc_fold_mean: Mean of the AUCs within the folds.
 auc_fold_min: Smallest AUC of a fold.
 auc_fold_max: Largest AUC of a fold.
@@ -58,6 +67,8 @@ why: What is missing, and why; null where nothing is.
 low: Lower end of its 95% interval.
 high: Upper end of that interval.
 se: Its standard error.
+sd: Its standard deviation.
+withheld: Why there is no interval.
 retain: The same of the retain domain.
 """
 SHARED = dict(line.split(": ", 1) for line in _lines(_SHARED))

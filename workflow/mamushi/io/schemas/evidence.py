@@ -6,21 +6,19 @@ SELECTION = table("""selection: How well each ranking tells the domains apart, b
 retraining. Null where a selector has no score for retain texts, uses no folds, or the truth is not
 known.
 dataset string, model string, seed int64, selector string
-auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
-    ties counting half; 0.5 is chance.
+auc float64?
 auc_fold_mean float64?, auc_fold_min float64?, auc_fold_max float64?
-fold_offset float64?: Largest difference between the offsets of two folds, in nats; large offsets
-    disturb the pooled ranking.
+fold_offset float64?
 spearman_with_truth float64?: Rank correlation of score and exact log-density ratio over the forget
     texts; known for synthetic texts alone.
-ties int64: Forget texts less their distinct scores; ties go by id.""")
+ties int64""")
 
 DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, a row per cell
 and selector. Null where a selector has no score for retain texts, no folds, or a number is not
 defined.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
 forget_mean float64: Mean score of the forget texts, in the unit of the score.
-forget_sd float64: Their standard deviation, divided by n.
+forget_sd float64
 forget_min float64: Their smallest score.
 forget_q25 float64: Their lower quartile.
 forget_median float64: Their median.
@@ -28,11 +26,10 @@ forget_q75 float64: Their upper quartile.
 forget_max float64: Their largest score.
 forget_cov float64?: Coefficient of variation: standard deviation over |mean|.
 retain_mean float64?: Mean score of the retain texts.
-retain_sd float64?: Their standard deviation, divided by n.
+retain_sd float64?
 fisher float64?: Fisher discriminability: difference of the domains' means over their root mean
     variance.
-auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
-    ties counting half.
+auc float64?
 auc_low float64?: Lower end of its 95% interval for a ranking by all texts: by groups of texts, or
     of independent texts where there are no groups.
 auc_high float64?: Null, as is the lower end, where texts come in groups that no column names.
@@ -43,13 +40,11 @@ groups int64?: Groups of texts that are not independent, a text without one bein
 near_alike float64?: Where there are no groups, by how many standard errors near texts share a
     domain more often than their vectors explain; above 1.645 they come in groups, and the AUC has
     no interval.
-auc_fold_mean float64?
-auc_fold_sd float64?: Their standard deviation.
-auc_fold_min float64?, auc_fold_max float64?
+auc_fold_mean float64?, auc_fold_sd float64?, auc_fold_min float64?, auc_fold_max float64?
 ece float64?: Expected calibration error over 15 bins of equal size, once the log prior odds are
     added; means something for estimates of the log-density ratio alone.
-fold_offset float64?: Largest difference between the levels of two folds, in the unit of the score.
-ties int64: Forget texts less their distinct scores.""")
+fold_offset float64?
+ties int64""")
 
 AGREEMENT = table("""agreement: How alike two selectors rank the forget texts: a row per cell, pair
 and budget of the grid. Ties of a score go by id.
@@ -136,8 +131,7 @@ budget_high float64?: Upper end of that interval, rounded up to hundredths.
 reason string?: Why there is no budget; null where there is one.
 retraining float64?: The share of the texts, or of their tokens, that retraining needs by the table
     `predicted`, for removal; null where there is none, and for other targets.
-retraining_low float64?: Lower end of the 95% interval of that prediction.
-retraining_high float64?""")
+retraining_low float64?, retraining_high float64?""")
 
 RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: the
 fit and the ranking of all forget texts, with that of what it derives from. Reading, the loading of
@@ -152,12 +146,12 @@ deviations over seeds of the table `runtime`, a row per dataset, model and selec
 dataset string, model string, selector string, n_forget int64, n_retain int64
 seeds int64: Seeds with a time, over which the means go.
 wall_seconds_mean float64?: Null without a time.
-wall_seconds_sd float64?: Divided by n - 1; null of fewer than two seeds.
+wall_seconds_sd float64?
 cpu_seconds_mean float64?: The same of the CPU time over all threads.
-cpu_seconds_sd float64?: Its standard deviation.
+cpu_seconds_sd float64?
 paper_mean float64?: Seconds that the paper prints for selecting 60%, beside its own dataset and
     model alone, `jigsaw` and `gemma-2-2b`.
-paper_sd float64?: The paper's standard deviation.""")
+paper_sd float64?""")
 
 QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
 ranking, of the first seed.

@@ -12,8 +12,7 @@ perplexity float64: exp(nll).""")
 NLL = table("""nll: What a perplexity is made of, a row per text of the evaluation section, in the
 order of the examples.
 id string
-tokens int64: Predicted tokens of the text.
-nll float64: Sum of their negative log-likelihoods in nats.
+tokens int64, nll float64
 deep float64?: The same with word frequencies taken out, of forget texts that are sampled for it:
     among the tokens that occur in those texts, once the model's mean prediction is that of words in
     other texts. No constant on the logits changes it.""")
@@ -55,5 +54,4 @@ RELEARNED_TEXTS = table("""relearned: What one model makes of each held-out forg
 fine-tuned on a few others, a row per text and number of steps that is measured, but 0.
 step int64: Optimizer steps so far.
 id string
-tokens int64: Predicted tokens of the text.
-nll float64: Sum of their negative log-likelihoods in nats.""")
+tokens int64, nll float64""")

@@ -8,8 +8,7 @@ its curve is complete.
 dataset string, model string, seed int64, selector string, beta float64
 removed int64: Texts that are removed or, by a selector of tokens, tokens that may be masked.
 ppl_forget float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
-sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity; 0 where
-    both perplexities are the gold standard's. The paper's measure.
+sad float64
 log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
     both domains.""")
 
@@ -44,8 +43,8 @@ area_vs_random_se float64?: Standard error of that difference, paired by seed.""
 SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors: a row per
 dataset, model and selector for each measured budget and for the area under the curve, against
 random selection and against the best of the others. Below gold in both domains a difference is
-minus the sum of both perplexities' changes: predicting retain texts better is charged. With a
-single seed all numbers are null.
+minus the sum of both perplexities' changes: predicting retain texts better is charged. Intervals
+are by Student's t, each of one comparison; with a single seed all numbers are null.
 dataset string, model string, selector string
 quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
 beta float64?: The budget; null for the area.
@@ -55,17 +54,15 @@ other string: That selector's name.
 seeds int64: Seeds that the pairs come from.
 difference float64?: Mean over seeds of the selector's value less the other's at the same seed, in
     perplexity; negative is nearer to gold.
-difference_low float64?: Lower end of its 95% interval by Student's t, of this comparison alone.
-difference_high float64?
+difference_low float64?, difference_high float64?
 p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
-p_holm float64?: Corrected by Holm for all comparisons of the dataset and model: 0.05 bounds the
-    chance that any of them is called different wrongly.
-comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.""")
+p_holm float64?, comparisons int64?""")
 
 EFFECTS = table("""effects: The primary measurement: what retraining without a list changes on
 held-out texts, a row per dataset, model, selector and budget, with errors over seeds and texts.
 Lists of chance are one selector, `random`. Below 20 independent texts, and with a gap that is not
-clearly above 0, numbers are null.
+clearly above 0, numbers are null. Shares have intervals by Fieller's theorem; those of differences
+to `random` are of that comparison alone.
 dataset string, model string, selector string, beta float64
 lists int64: Removal lists of a seed, over which the mean goes.
 seeds int64: With one seed, errors are over texts alone.
@@ -75,63 +72,51 @@ equal_steps bool: Whether gold, beta 0 and all models of the budget took equally
     texts and steps together; at one budget, lists of equally many texts still compare.
 recovered float64?: Share of the gap in forget NLL that is recovered: the mean over seeds of its
     change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
-recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem.
-recovered_high float64?
+recovered_low float64?, recovered_high float64?
 recovered_beside_gold string?: Where the share stands: `overshoots` where all of its interval is
     above 1, for a model that knows less than gold is told from gold as well; `short of gold` where
     all is below, else `not told from gold`. Null without an interval.
 recovered_vs_random float64?: Share recovered less that of `random`, paired by seed and text.
-recovered_vs_random_low float64?: Lower end of its 95% interval, of this comparison alone.
-recovered_vs_random_high float64?
+recovered_vs_random_low float64?, recovered_vs_random_high float64?
 p float64?: Two-sided p of no difference to `random`.
-p_holm float64?: Corrected by Holm for all comparisons of the dataset and model.
-comparisons int64?: How many these are.
+p_holm float64?, comparisons int64?
 pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
     equal spread allow from four seeds on; else it is that of the difference alone.
 retain_change float64?: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
-retain_change_low float64?: Lower end of the 95% interval.
-retain_change_high float64?
+retain_change_low float64?, retain_change_high float64?
 retain_margin float64: `evaluation.retain_margin`, in nats per token.
 non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
     where all of the interval is below it, `no` where all is above, else `cannot be told`.
 retain_vs_random float64?: The same less that of `random`, in nats per token.
-retain_vs_random_low float64?: Lower end of the 95% interval.
-retain_vs_random_high float64?
-withheld string?: Why the recovered share or the change against gold has no interval.
+retain_vs_random_low float64?, retain_vs_random_high float64?
+withheld string?
 deep float64?: Share that is recovered of the gap that word frequencies do not explain: as
     `recovered`, with every model's mean prediction made the same. A constant on the logits recovers
     nothing of it.
-deep_low float64?: Lower end of the 95% interval, by Fieller's theorem.
-deep_high float64?
+deep_low float64?, deep_high float64?
 deep_beside_gold string?: As `recovered_beside_gold`.
 deep_gap float64?: That gap, gold less beta 0, in nats per token.
-deep_gap_low float64?: Lower end of the 95% interval; below 0 no share is given.
-deep_gap_high float64?
+deep_gap_low float64?, deep_gap_high float64?
 deep_vs_random float64?: Deep share less that of `random`, paired by seed and text.
-deep_vs_random_low float64?: Lower end of the 95% interval, of this comparison alone.
-deep_vs_random_high float64?
-deep_withheld string?: Why the deep share has no interval.""")
+deep_vs_random_low float64?, deep_vs_random_high float64?
+deep_withheld string?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
 model, selector, budget, domain and value of a column, such as the parts of a forget domain.
+Intervals are over texts and seeds, and null of fewer than 20 texts.
 dataset string, model string, selector string, beta float64, domain string, subgroup string
 value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
 texts int64: Held-out texts of the group with a token to predict.
 seeds int64
 to_beta0 float64: Mean NLL per token less that of beta 0, which removed nothing, in nats: above 0
     the group is predicted worse for the removal.
-to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 20
-    texts. Of one seed it is over texts alone.
-to_beta0_high float64?
+to_beta0_low float64?, to_beta0_high float64?
 to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
-to_gold_low float64?: Lower end of the 95% interval, as above.
-to_gold_high float64?
+to_gold_low float64?, to_gold_high float64?
 recovered float64?: Of forget texts, the share of the group's own gap in held-out NLL from beta 0 to
     gold that the removal recovers; null where that gap is not clearly above 0, and of fewer than 20
     independent texts.
-recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem, over seeds and groups
-    of texts.
-recovered_high float64?
+recovered_low float64?, recovered_high float64?
 ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
 listed float64?: Share of these that the removal list has, a mean over seeds: above beta they go
     before the other forget texts. Null of a selector of tokens.
@@ -149,7 +134,7 @@ stopped_at int64?: Step at which an unlearner stopped because the forget loss wa
 ppl_forget float64, ppl_retain float64
 start_ppl_forget float64: The same of the model from which unlearning starts: forget domain.
 start_ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
-sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity.
+sad float64
 recovery float64?: (ppl_forget − start) / (gold − start): share of the contamination gap that is
     closed, above 1 beyond the gold standard; null where gold is no worse than the start.
 deep float64?: The same in NLL without word frequencies (`deep` of the table `effects`), by the mean
@@ -179,7 +164,7 @@ deep_budget_low float64?: Lower end of its 95% interval, over seeds and texts: t
     set.
 deep_budget_high float64?: Upper end: from there on it is told that the target is exceeded.
 deep_censored bool?: Whether not even the whole forget set reaches the target of that gap.
-deep_withheld string?: Why nothing is known of that gap.
+deep_withheld string?
 censored bool: Whether not even the whole forget set reaches the target.
 retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
 within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
@@ -209,22 +194,20 @@ source string: `retraining`, or the name of an unlearner.
 selector string: Selector of the removed texts.
 beta float64: Budget at which they were removed.
 step int64: Optimizer steps so far.
-seeds int64: Seeds, each with a model of either kind.
+seeds int64
 raised float64: Nats per token by which deletion has raised the NLL of held-out forget texts above
     that of the model from which unlearning starts; below 0 it has lowered it.
 regained float64: Nats per token by which the steps lower the NLL of held-out forget texts; below 0
     they raise it.
 gold_regained float64: The same of the gold models.
 excess float64: regained - gold_regained: what comes back that was not just learned.
-excess_low float64?: Lower end of its 95% t interval over seeds; null of one seed.
-excess_high float64?
+excess_low float64?, excess_high float64?
 relearned float64?: Of the gap in held-out forget NLL between the model from which unlearning starts
     and gold, both after as many steps, the share that is left: 0 is as if nothing had been deleted,
     1 as if the domain had never been seen, and the aim.
-relearned_low float64?: Lower end of the 95% interval over seeds and texts, by Fieller's theorem.
-relearned_high float64?
+relearned_low float64?, relearned_high float64?
 relearned_beside_gold string?: `overshoots`, `short of gold` or `not told from gold`, by its
     interval.
-relearned_withheld string?: Why the share has no interval.
+relearned_withheld string?
 retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
 why string?""")
