@@ -90,7 +90,7 @@ def test_tensors_of_another_start_are_refused(
     storage.save_trained(files / "chained.safetensors", model, {"inputs": start})
     assert export(files, "start", "chained", out="good") == 0
     assert export(files, "chained", out="alone") == 2
-    assert "starts from others" in capsys.readouterr().err
+    assert "does not start from the file before it" in capsys.readouterr().err
     assert export(files, "unlearned", "chained", out="wrong") == 2
     assert "does not start from the file before it" in capsys.readouterr().err
     foreign = {"model_card": "0" * 64}

@@ -2,7 +2,9 @@
 
 A list: mamushi export LIST --to FORMAT --out FILE. The texts are those that were ranked, or those
 of the table in --data. Spans of tokens: mamushi export SPANS --to labels --out FILE. A model, as a
-folder that other programs open: mamushi export --model-card CARD --trained TENSORS --out FOLDER.
+folder that other programs open: mamushi export --model-card CARD --trained TENSORS --out FOLDER. It
+is the base with trained tensors laid over it, in order; an unlearned model is its base, the tensors
+that it started from (embedding, head and blocks), and those that unlearning trained (blocks).
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from mamushi.data import readers
 from mamushi.data.conversations import Conversations
 from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
-from mamushi.io import tabular
 from mamushi.io.domains import INFERENCE
-from mamushi.io.files import write_text
+from mamushi.io.files import sha256, write_json, write_text
+from mamushi.io.provenance import versions
+from mamushi.io.tensors import trained_metadata
 from mamushi.rooms import additions
-from mamushi_curate.commands import _model_folder as model
 from mamushi_curate.commands import _row_options
 from mamushi_curate.matching import RowRemoval
 
@@ -59,7 +61,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="the table (default: the texts that were ranked)")
     _row_options.arguments(parser)
     _as_json.argument(parser)
-    model.arguments(parser.add_argument_group("a model"))
+    model = parser.add_argument_group("a model")
+    card, trained = "card of the base model", "tensors, the later over the earlier"
+    model.add_argument("--model-card", type=Path, help=card)
+    model.add_argument("--trained", nargs="+", type=Path, help=trained)
+    dtype = "of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)"
+    model.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help=dtype)
 
 
 def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
@@ -74,14 +81,12 @@ def run(args: argparse.Namespace) -> None:
     from mamushi_curate.rewriting import new_folder, refuse_existing
 
     refuse_existing(args.out)
-    if args.list is None:
-        if args.model_card is None or not args.trained:
-            do = "give a LIST and --to, or --model-card and --trained"
-            raise UserError("nothing to export", do=do)
-        model.run(args)
-    elif args.to is None:
-        names = ", ".join([*_FORMATS, *_formats_of_rooms()])
-        raise UserError("nothing says as what", do=f"give --to: {names}")
+    if args.model_card is not None and args.trained:
+        with new_folder(args.out) as folder:
+            _write_model(folder, args)
+    elif args.list is None or args.to is None:
+        do = "give a LIST and --to, or --model-card and --trained"
+        raise UserError("nothing to export", do=do)
     elif args.to not in _FORMATS:
         _, write = _formats_of_rooms()[args.to]
         write(args.list, args.out)
@@ -98,8 +103,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _write_ids(listed: ListedTexts, out: Path) -> None:
     """Write ids to a text file. Raises ``UserError`` for ids that such a file cannot hold."""
-    if tabular.format_of(out) not in (None, "txt"):
-        raise UserError("is the name of a table", where=out, do="end it in .txt")
     for name in (ids := listed.exported()):
         if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
             problem = f"the id {name!r} has a line end or white space, which plain text cannot hold"
@@ -148,3 +151,43 @@ def _rows(
             name = removal.read if removal.column is None else cells.get(removal.column)
             yield {"id": readers.name_of(name), **spoken}, gone
     removal.check(data)
+
+
+def _write_model(folder: Path, args: argparse.Namespace) -> None:
+    """Write a model into a folder. Raises ``UserError`` for tensors of another model."""
+    files = {"model_card": args.model_card}
+    files |= {f"trained_{place}": path for place, path in enumerate(args.trained, 1)}
+    digests = {name: sha256(path) for name, path in files.items()}
+    _check_order(digests["model_card"], args.trained)
+    import torch
+
+    from mamushi.lm.loading import open_model, open_tokenizer
+    from mamushi.lm.parameters import merge_adapters
+    from mamushi.lm.storage import overlay, writing_safetensors
+
+    model = open_model(args.model_card)
+    for path in args.trained:
+        if overlay(path, model):
+            raise UserError("is an edit of logits, which no folder of weights has", where=path)
+    merge_adapters(model)
+    model.to(torch.float32 if args.dtype == "fp32" else torch.bfloat16)
+    model.config.use_cache = True
+    with writing_safetensors():
+        model.save_pretrained(folder)
+    open_tokenizer(args.model_card).save_pretrained(folder)
+    made_from = {"dtype": args.dtype, "inputs": digests, "versions": versions()}
+    write_json(folder / "mamushi.json", made_from)
+
+
+def _check_order(card: str, trained: list[Path]) -> None:
+    """Raise ``UserError`` unless every file was made from the model of a ``card``, and from the
+    file before it, as far as it says so: shapes alone would let those of others pass."""
+    before = None
+    for path in trained:
+        made_from = trained_metadata(path).get("inputs", {})
+        if made_from.get("model_card", card) != card:
+            raise UserError("was trained from another model", where=path, do="give its card")
+        if made_from and made_from.get("trained") != before:
+            do = "give the tensors that it started from before it"
+            raise UserError("does not start from the file before it", where=path, do=do)
+        before = sha256(path)
