@@ -3,31 +3,23 @@
 import gc
 import json
 import re
-from functools import cache, partial
+from functools import cache
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from mamushi.config import arms, grid, selectors
+from mamushi.config import arms, grid, selectors, sources
 from mamushi.config.complete import complete
 from mamushi.config.reading import refuse
-from mamushi.config.sources import (
-    fetched_urls,
-    files,
-    local_vectors,
-    unlabelled,
-    vector_files,
-)
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import display_url, unsigned
-from mamushi.io.files import read_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
-from mamushi_runs import hooks, inputs, record
+from mamushi_runs import hooks, record
 from mamushi_runs.resources import JobResources
 
 # A grid of thousands of jobs makes millions of objects that live to the end; collecting among them
@@ -46,7 +38,7 @@ def explained(function, *args):
 written = dict(config)
 config.update(explained(complete, config))
 # By the receipts of their copies, and as they were written: some let in whoever has them.
-URLS = explained(fetched_urls, written)
+URLS = explained(sources.fetched_urls, written)
 if workflow.is_main_process:
     explained(record.require_forced, config, sys.argv)
 hooks.parsed[:] = [(workflow, config)]
@@ -63,7 +55,9 @@ TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
 LANGUAGE = [model for model in config["models"] if model not in VECTORS]
-CORPORA = [name for name in config["datasets"] if unlabelled(config["datasets"][name])]
+CORPORA = [
+    name for name, dataset in config["datasets"].items() if sources.unlabelled(dataset)
+]
 LABELLED = [name for name in config["datasets"] if name not in CORPORA]
 
 
@@ -125,23 +119,46 @@ def unless_kept(path):
     return path if config["keep_checkpoints"] else temp(path)
 
 
-# By the model whose weights an arm has, and by what an arm is opened with.
-of_arm = partial(inputs.of_arm, config)
-trained_of = partial(inputs.trained_of, config)
-unlearned_of = inputs.unlearned_of
+def of_arm(pattern, name=None):
+    """The pattern for the model whose weights an arm has, that of the wildcards or `name`. Mostly
+    that is the model itself, and the pattern serves as it is: a function in its place would be
+    called for each of thousands of jobs in every dry run."""
+    if not any(model.get("base") for model in config["models"].values()):
+        return pattern
+    return lambda wildcards: pattern.replace(
+        "{model}",
+        arms.Arm.parse(name or wildcards.arm).base(config, wildcards.model),
+    )
+
+
+def trained_of(name=None):
+    """The trained tensors that are laid over an arm's base, that of the wildcards or `name`: its
+    own, or of one that is unlearned its start's; none of untrained weights."""
+
+    def path(wildcards):
+        arm = arms.Arm.parse(name or wildcards.arm)
+        is_retrained = arm.unlearner is None and arm.endpoint is None
+        origin = wildcards.arm if is_retrained else arm.origin(config, wildcards.model)
+        is_untrained = arms.is_untrained(config, wildcards.model, origin)
+        return [] if is_untrained else paths.TRAINED.replace("{arm}", origin)
+
+    return path
+
+
+def unlearned_of(wildcards):
+    """The tensors that unlearning trained of an arm; none of one that was not unlearned."""
+    return paths.TRAINED if arms.Arm.parse(wildcards.arm).unlearner else []
 
 
 def in_report(table, category):
     """The CSV file of a result table, with its place in the report."""
-    folder = os.path.join(PACKAGES, "report")
-    # A figure of the same name has the caption of that name.
-    captions = [f"{table}_table.rst", f"{table}.rst"]
-    caption = next(
-        name for name in captions if os.path.exists(os.path.join(folder, name))
-    )
+    caption = f"../report/{table}.rst"
+    if table in plugins("figure"):
+        # The caption of that name is the figure's.
+        caption = f"../report/{table}_table.rst"
     return report(
         paths.TABLE_CSV.replace("{table}", table),
-        caption=f"../report/{caption}",
+        caption=caption,
         category=category,
         labels={"table": table.replace("_", " ")},
     )

@@ -25,7 +25,7 @@ rule fetch:
 rule examples:
     # By content, which is among the settings: a date tells neither an older file nor a copy.
     input:
-        ancient(lambda wildcards: files(config["datasets"][wildcards.dataset])),
+        ancient(lambda wildcards: sources.files(config["datasets"][wildcards.dataset])),
     output:
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,

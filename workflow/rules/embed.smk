@@ -32,7 +32,9 @@ rule embed:
 # The same table, of vectors that another program made of the texts, or of the words.
 rule import_embeddings:
     input:
-        ancient(lambda wildcards: vector_files(config["models"][wildcards.model])),
+        ancient(
+            lambda wildcards: sources.vector_files(config["models"][wildcards.model])
+        ),
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
     output:
@@ -51,7 +53,9 @@ rule import_embeddings:
     params:
         settings=settings("import-embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
-        vectors=lambda wildcards: local_vectors(config["models"][wildcards.model]),
+        vectors=lambda wildcards: sources.local_vectors(
+            config["models"][wildcards.model]
+        ),
     shell:
         "exec python -m mamushi import-embeddings --examples {input.examples:q}"
         " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"

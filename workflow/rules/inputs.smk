@@ -15,18 +15,12 @@ def figures_of(kind):
 
 
 @cache
-def measurable():
-    """Whether the grid can be retrained and measured; says what hinders it."""
-    hindrances = grid.hindrances(config, GRID)
-    for reason in hindrances:
-        logger.warning(f"Nothing is retrained or measured. {reason}")
-    return not hindrances
-
-
 def tables_and_figures():
-    """What is measured of the grid, where it can be. Refused is a model that is none."""
+    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
+    model that is none."""
     explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
-    if not measurable():
+    if hindrances := grid.hindrances(config, GRID):
+        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
         return []
     figures = expand(paths.FIGURE, figure=figures_of("grid"))
     return expand(paths.TABLE, table=grid.TABLES) + figures
@@ -66,9 +60,8 @@ def curves_of(wildcards):
 
 def corpus_ranking(wildcards, **selector):
     """The ranking of a corpus that nobody labelled; none of another dataset."""
-    if wildcards.dataset not in CORPORA:
-        return []
-    return expand(paths.POSTERIOR, **{**wildcards, **selector})
+    pattern = paths.POSTERIOR if wildcards.dataset in CORPORA else []
+    return expand(pattern, **{**wildcards, **selector})
 
 
 def ranking_of(wildcards, **selector):
@@ -125,34 +118,27 @@ OF_CELL = {
 }
 
 
-def require_inputs(jobs):
-    """Every dataset and model that a job is about to read has a path. A dry run does without; a
-    real run must not get as far as its first job."""
-
-    def read_by(kind, *rules):
-        # Another workflow that imports the rules may put words before their names.
-        names = {job.wildcards[kind] for job in jobs if job.rule.name.endswith(rules)}
-        return sorted(names)
-
-    models = read_by("model", "model_card", "import_embeddings")
-    datasets = read_by("dataset", "examples")
-    explained(refuse, grid.unset_paths(config, datasets, models))
-
-
 def say_finer():
     """Print how many finer budgets the sweeps of this run have chosen, which the next one measures."""
     missing = [path for path in grid.all_sweeps(config) if not os.path.exists(path)]
     if missing:
-        print(
-            f"{len(missing)} models at finer budgets around the half-gap are still to be measured: "
-            "run the same command again, or look at them first with -n",
-            file=sys.stderr,
-        )
+        do = "run the same command again, or look at them first with -n"
+        words = "models at finer budgets around the half-gap are still to be measured"
+        print(f"{len(missing)} {words}: {do}", file=sys.stderr)
 
 
 def begin():
-    """Before the first job of a run."""
-    require_inputs(list(workflow.dag.needrun_jobs()))
+    """Before the first job of a run, which a dry run does without: every dataset and model that a
+    job is about to read has a path."""
+
+    def read_by(kind, *rules):
+        # Another workflow that imports the rules may put words before their names.
+        jobs = list(workflow.dag.needrun_jobs())
+        return sorted({j.wildcards[kind] for j in jobs if j.rule.name.endswith(rules)})
+
+    models = read_by("model", "model_card", "import_embeddings")
+    datasets = read_by("dataset", "examples")
+    explained(refuse, grid.unset_paths(config, datasets, models))
     explained(hooks.begin, workflow, config)
 
 
