@@ -194,7 +194,6 @@ def truncate(folder: Path) -> None:
 BROKEN = {
     "no config": (remove("config.json"), "this folder holds no model"),
     "unknown type": (change_config(model_type="nope", architectures=["Nope"]), "not a causal"),
-    "encoder and decoder": (change_config(is_encoder_decoder=True), "choose a decoder-only model"),
     "quantised": (change_config(quantization_config={"quant_method": "gptq"}), "are quantised"),
     "adapters": (
         lambda folder: (folder / "adapter_config.json").write_text("{}"),

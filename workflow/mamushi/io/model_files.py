@@ -42,39 +42,18 @@ def _read(path: Path) -> dict[str, Any]:
 def source_mistake(source: str) -> str | None:
     """Return what tells at a glance that a folder holds no model to be opened."""
     path = Path(source)
-    if not path.is_dir():
-        return None
-    names = [file.name for file in path.iterdir()]
+    names = [file.name for file in path.iterdir()] if path.is_dir() else ["config.json"]
     # Also beside a model: transformers would open the one that the adapters name.
     if "adapter_config.json" in names:
-        base = _read(path / "adapter_config.json").get("base_model_name_or_path") or "a model"
-        error = f"this folder holds adapters (LoRA) of {base}, and not that model"
-        return f"{error}; merge them into it (merge_and_unload of peft), and give what that saves"
+        return "holds adapters (LoRA) and not the model; merge them into it by peft, and save that"
     if "config.json" not in names:
         return "this folder holds no model (no config.json); give what save_pretrained wrote"
-    if mistake := kind_mistake(_read(path / "config.json")):
-        return mistake
-    for shard in sorted({*_read(path / INDEX).get("weight_map", {}).values()} - {*names}):
-        return f"{shard}: no such file, and {INDEX} names it; download the model again"
+    if "quantization_config" in _read(path / "config.json"):
+        return "its weights are quantised, and cannot be trained; give those they were made from"
     pickled = [name for name in names if name.endswith(PICKLE_ENDINGS)]
     if pickled and not any(name.endswith(".safetensors") for name in names):
         return (
             f"its weights are pickle files ({pickled[0]}), which can run code when they are "
-            "opened; if you trust them, open the model with AutoModelForCausalLM.from_pretrained, "
-            "and give the folder that its save_pretrained and the tokenizer's write"
+            "opened; if you trust them, save them again with save_pretrained"
         )
-    return None
-
-
-def kind_mistake(config: Mapping[str, Any]) -> str | None:
-    """Return what tells by its ``config.json`` that a model is of a kind that cannot be used."""
-    if quantized := config.get("quantization_config"):
-        method = quantized.get("quant_method") or "of a kind that it does not name"
-        return (
-            f"its weights are quantised ({method}), which cannot be trained; give the "
-            "model that they were made from"
-        )
-    if config.get("is_encoder_decoder"):
-        kind = f"sequence to sequence, {config.get('model_type')}"
-        return f"it makes one text of another ({kind}); choose a decoder-only model"
     return None

@@ -7,7 +7,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,8 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Return versions of Mamushi, Python and every package that can change a number."""
-    numbers = {"mamushi": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            numbers[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return numbers
+    packages = {package: version(package) for package in PACKAGES}
+    return {"mamushi": __version__, "python": platform.python_version(), **packages}
 
 
 def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, Any]:

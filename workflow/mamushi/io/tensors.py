@@ -1,13 +1,14 @@
-"""What a file of trained tensors was made from, read without the libraries that open tensors."""
+"""What a file of trained tensors was made from."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 from mamushi.errors import UserError
 
@@ -24,14 +25,12 @@ def trained_metadata(path: str | Path) -> dict[str, Any]:
     """Return the metadata of a file of trained tensors. Raises ``UserError`` when it is missing or
     damaged."""
     try:
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            stored = json.loads(file.read(length))["__metadata__"]["mamushi"]
+        with safe_open(path, "np") as file:
+            return dict(json.loads((file.metadata() or {})["mamushi"]))
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
-    except (OSError, LookupError, ValueError, struct.error) as error:
+    except (OSError, LookupError, ValueError, SafetensorError) as error:
         raise UserError(f"damaged ({error})", where=path, do="delete it and run again") from None
-    return dict(json.loads(stored))
 
 
 def drop_others(card: Path, made_from: Mapping[str, Any]) -> None:
