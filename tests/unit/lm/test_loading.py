@@ -186,11 +186,6 @@ def remove(*names: str) -> Callable[[Path], None]:
     return lambda folder: [(folder / name).unlink() for name in names]
 
 
-def truncate(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-100])
-
-
 BROKEN = {
     "no config": (remove("config.json"), "this folder holds no model"),
     "unknown type": (change_config(model_type="nope", architectures=["Nope"]), "not a causal"),
@@ -199,10 +194,8 @@ BROKEN = {
         lambda folder: (folder / "adapter_config.json").write_text("{}"),
         r"holds adapters \(LoRA\)",
     ),
-    "other sizes": (change_config(hidden_size=32), "ignore_mismatched_sizes"),
     "no tokenizer": (remove("tokenizer.json", "tokenizer_config.json"), "no tokenizer"),
     "pickle alone": (only_pickle, "its weights are pickle files"),
-    "truncated weights": (truncate, "incomplete metadata|not covered|invalid"),
     "a tensor too few": (
         damage_weights(lambda tensors: tensors.pop(NAME)),
         f"lack 1 tensors, the first is {NAME}",
