@@ -3,7 +3,7 @@ the hits of a blocklist, and texts that are known to be wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -59,11 +59,6 @@ class CorpusRows(Raw):
 
     margins: Margins | None = None
 
-    @property
-    def roles(self) -> list[str | None]:
-        """Return what each row is known to be, ``EXAMPLE`` or ``WANTED``; None of the corpus."""
-        return list(self.labels[GIVEN])
-
     def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:
         """Return the copies: a corpus has texts of the domain, so that of an example is one."""
         return find_duplicates(texts, np.zeros(len(rows), dtype=bool), **settings)
@@ -93,14 +88,14 @@ class CorpusRows(Raw):
 
     def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows are not of the corpus."""
-        return np.array([role is not None for role in self.roles], dtype=bool)[rows]
+        return np.array([self.labels[GIVEN][row] is not None for row in rows.tolist()], dtype=bool)
 
     def counts(self, examples: pa.Table) -> dict[str, Any]:
         """Return ``corpus``, the texts of it that are ranked, ``of_corpus``, its rows, and
         ``screened``, how many a screen let pass of how many."""
         ranked = examples.filter(pc.equal(examples["section"], INFERENCE))
         corpus, screened = ranked[f"label_{GIVEN}"].null_count, self.extra_metadata.get("screened")
-        counts = {"corpus": corpus, "of_corpus": self.roles.count(None)}
+        counts = {"corpus": corpus, "of_corpus": list(self.labels[GIVEN]).count(None)}
         return {**counts, "screened": screened} if screened else counts
 
 
@@ -111,16 +106,21 @@ def with_examples(
     what is wanted. Raises ``UserError`` as ``read_beside``, and where one of them is conversations
     and the other is not: else the template would tell them apart."""
     rows, files = read_beside(settings), paths(settings)
-    counts, margins = screened or ({}, None)
-    turns, nothing = [row.spoken.turns for row in rows], [None] * len(rows)
+    nothing = [None] * len(rows)
     labels = {name: [*column, *nothing] for name, column in raw.labels.items()}
-    if TURNS in labels:
-        labels[TURNS][len(raw.ids) :] = turns
-    if None in turns if TURNS in labels else any(turns):
+    turns = [row.spoken.turns for row in rows]
+    if (None in turns) if TURNS in labels else any(turns):
         problem = "what lies beside the corpus is text where that has conversations, or the reverse"
         do = "give conversations, or rank the answers alone (--part assistant)"
         raise UserError(problem, where=next(iter(files.values())), do=do)
-    roles = [*[None] * len(raw.ids), *(KEYS[row.key] for row in rows)]
+    if TURNS in labels:
+        labels[TURNS][len(raw.ids) :] = turns
+    labels[GIVEN] = [*[None] * len(raw.ids), *(KEYS[row.key] for row in rows)]
+    labels[ANSWERED] = [None] * len(labels[GIVEN])
+    metadata, dropped, (counts, margins) = dict(raw.extra_metadata), {}, screened or ({}, None)
+    if counts:
+        metadata["screened"] = dict(counts)
+        dropped["under the screen"] = counts["texts"] - len(raw.ids)
     return CorpusRows(
         ids=[*raw.ids, *(row.id for row in rows)],
         texts=[*raw.texts, *(row.spoken.text for row in rows)],
@@ -128,11 +128,11 @@ def with_examples(
         section=[*raw.section, *nothing],
         stratum=[*raw.stratum, *[""] * len(rows)],
         places=[*raw.places, *(row.place for row in rows)],
-        labels={**labels, GIVEN: roles, ANSWERED: [None] * len(roles)},
+        labels=labels,
         group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **{f"{key} {Path(f).name}": sha256(f) for key, f in files.items()}},
-        dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
-        extra_metadata={**raw.extra_metadata, **({"screened": dict(counts)} if counts else {})},
+        dropped=dropped,
+        extra_metadata=metadata,
         margins=margins,
     )
 
@@ -150,7 +150,7 @@ def mark_texts(raw: Raw, settings: Mapping[str, Any]) -> Raw:
         raw = replace(raw, labels={**raw.labels, SCREEN: margin})
     if path := settings["forget"].get("terms"):
         has_term = read_terms(path)
-        corpus = [row for row, role in enumerate(raw.roles) if role is None]
+        corpus = [row for row, role in enumerate(raw.labels[GIVEN]) if role is None]
         raw.forget[corpus] = [has_term(raw.texts[row]) for row in corpus]
         if not FEWEST_EXAMPLES <= (hits := raw.forget.sum()) <= MOST_HIT * len(corpus):
             problem = f"hits {hits:,} of {len(corpus):,} texts, which tells nothing"
@@ -162,33 +162,25 @@ def mark_texts(raw: Raw, settings: Mapping[str, Any]) -> Raw:
 def read_beside(settings: Mapping[str, Any]) -> list[Beside]:
     """Return the texts beside a corpus that are not empty. Raises ``UserError`` for fewer than
     ``FEWEST_EXAMPLES`` examples that differ."""
-    forget = settings["forget"]
+    forget, rows = settings["forget"], list[Beside]()
     conversations = Conversations(
         forget.get("text") or settings["text"], settings.get("part", "whole"), plain=True
     )
-    rows = [
-        row
-        for name in KEYS
-        if forget.get(name)
-        for row in _read_texts(name, forget[name], conversations)
-    ]
+    for name in filter(forget.get, KEYS):
+        table, number = readers.read_file_columns(forget[name], conversations.columns), 0
+        for row, place in enumerate(table.places):
+            cells = {column: table.columns[column][row] for column in conversations.columns}
+            spoken = conversations.read(cells, place)
+            if spoken.text.strip():
+                check_text(spoken.text, place)
+                number += 1
+                rows.append(Beside(name, f"{name}:{number}", place, spoken))
     distinct = len({key(row.spoken.text) for row in rows if row.key == "like"})
     if "like" in forget and distinct < FEWEST_EXAMPLES:
         problem = f"has {distinct} examples that differ, and fewer than {FEWEST_EXAMPLES} tell"
         do = "give more texts of the domain"
         raise UserError(f"{problem} nothing", where=forget["like"], do=do)
     return rows
-
-
-def _read_texts(name: str, path: str, conversations: Conversations) -> Iterator[Beside]:
-    table, number = readers.read_file_columns(path, conversations.columns), 0
-    for row, place in enumerate(table.places):
-        cells = {column: table.columns[column][row] for column in conversations.columns}
-        spoken = conversations.read(cells, place)
-        if spoken.text.strip():
-            check_text(spoken.text, place)
-            number += 1
-            yield Beside(name, f"{name}:{number}", place, spoken)
 
 
 def read_examples(settings: Mapping[str, Any]) -> list[str]:

@@ -8,15 +8,12 @@ the two (Blanchard et al. 2010; the best bin of Garg et al. 2021), whatever p2 i
 exact: Clopper and Pearson (1934) at a few thresholds, by Bonferroni.
 
 *From below* nothing follows without a region in which p2 is absent: (pC - b p1) / (1 - b) is a
-density for every b up to a. With texts known not to be of the domain, a sample of p2, it does: the
-mean rank of the corpus lies between theirs and that of the examples, and a says where (Fieller,
-1954).
+density for every b up to a. With texts known not to be of the domain, a sample of p2, it does: they
+bound the share 1 - a of the rest from above, with all turned round.
 
-*Fair samples.* The first takes the examples for drawn at random from the domain, the second both
-samples; nothing in an unlabelled corpus tells the worst texts of a domain from a narrower domain.
-So each holds where the user says so. Without examples drawn at random, texts that are wanted still
-bound the share from below, as the examples do from above with both turned round. With both there
-is a check: the scores of the corpus are a mixture of theirs.
+*Fair samples.* The first takes the examples for drawn at random from the domain, the second the
+texts to keep for drawn from the rest; nothing in an unlabelled corpus tells the worst texts of a
+domain from a narrower domain. So each holds where the user says so. Ends that cross are told.
 
 *A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are
 rho (a + (1 - a) exp(-b - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009).
@@ -33,8 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import beta as beta_distribution
-from scipy.stats import chi2, rankdata
-from scipy.stats import t as student
 
 from mamushi.selection.arrays import Doubles
 
@@ -60,17 +55,14 @@ NOT_FAIR_WANTED = (
     "texts of --unlike bound the share from below only if they were drawn at random from what is "
     "wanted, which --fair unlike says"
 )
-NO_MIXTURE = (
-    "the corpus is no mixture of texts like the examples and texts like those of --unlike, so that "
-    "one of the two is no fair sample, or there is a third kind"
+CROSSED = (
+    "the examples and the texts of --unlike contradict each other: one of them is no fair sample, "
+    "or there is a third kind of text"
 )
 UNBOUNDED = (
     "a corpus without labels bounds the share from above alone: what looks like the examples may "
     "not be of their domain; --unlike, or answers of people, bound it from below"
 )
-CUTS, ROUNDS, REFUTED = 3, 300, 0.01
-"""At which a mixture is checked, so many quantiles of the examples' scores and one fewer of the
-others'; rounds of its fit; and the p below which there is none."""
 PRIORS = np.linspace(-7.0, 3.0, 11)
 """Logits of a share at which the other two parameters are fitted first."""
 
@@ -111,68 +103,6 @@ def upper_bound(
     return min(bounds)
 
 
-def bound_by_ranks(
-    examples: Doubles, corpus: Doubles, to_keep: Doubles, error: float = ERROR, alone: Alone = ALL
-) -> tuple[float, float] | None:
-    """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
-    of texts ``to_keep``; None where these two do not differ."""
-    samples = (examples, corpus, to_keep)
-    sizes = [len(scores) * share for scores, share in zip(samples, alone, strict=True)]
-    ranks = rankdata(np.concatenate(samples)) / sum(map(len, samples))
-    of_each = np.split(ranks, np.cumsum([len(examples), len(corpus)]))
-    variances = [float(ranks.var(ddof=1)) for ranks in of_each]
-    error1, error_c, error2 = np.divide(variances, sizes).tolist()
-    mean1, mean_c, mean2 = (ranks.mean() for ranks in of_each)
-    apart, above = float(mean1 - mean2), float(mean_c - mean2)
-    times = float(student.ppf(1 - error, max(min(sizes) - 1, 1))) ** 2
-    # (above - a apart)^2 <= times * (error_c + a^2 error1 + (1 - a)^2 error2)
-    square = apart**2 - times * (error1 + error2)
-    linear = above * apart - times * error2
-    constant = above**2 - times * (error_c + error2)
-    if apart <= 0 or square <= 0:
-        return None
-    half = float(np.sqrt(max(linear**2 - square * constant, 0.0)))
-    low, high = (min(max((linear + sign * half) / square, 0.0), 1.0) for sign in (-1, 1))
-    return low, high
-
-
-def is_mixture(examples: Doubles, corpus: Doubles, to_keep: Doubles, alone: Alone = ALL) -> bool:
-    """Tell whether scores of the ``corpus`` may be a mixture of the two others: the likelihood
-    ratio of their counts in bins, by Wilks, has a p of at least ``REFUTED``."""
-    of_either = [
-        np.quantile(scores, np.arange(1, cuts + 1) / (cuts + 1))
-        for scores, cuts in ((examples, CUTS), (to_keep, CUTS - 1))
-    ]
-    ends = np.unique(np.concatenate(of_either))
-    counted: list[Doubles] = [
-        np.bincount(np.searchsorted(ends, scores), minlength=len(ends) + 1) * np.float64(share)
-        for scores, share in zip((examples, corpus, to_keep), alone, strict=True)
-    ]
-    free = sum([_log_likelihood(counts, counts / counts.sum()) for counts in counted])
-    ratio = 2 * (free - max(_mixed(counted, start) for start in (0.02, 0.2, 0.5, 0.9)))
-    return bool(chi2.sf(ratio, len(ends) - 1) >= REFUTED)
-
-
-def _mixed(counted: Sequence[Doubles], a: float) -> float:
-    """Return the log likelihood of counts in bins where those of the corpus are a mixture of the
-    two others, by expectation and maximization from the share ``a`` on."""
-    examples, corpus, to_keep = counted
-    p1, p2 = ((counts + 0.5) / (counts + 0.5).sum() for counts in (examples, to_keep))
-    for _ in range(ROUNDS):
-        here = corpus * a * p1 / np.maximum(a * p1 + (1 - a) * p2, 1e-300)
-        a = here.sum() / corpus.sum()
-        p1, p2 = (
-            (counts + mine) / (counts + mine).sum()
-            for counts, mine in ((examples, here), (to_keep, corpus - here))
-        )
-    pairs = (examples, p1), (to_keep, p2), (corpus, a * p1 + (1 - a) * p2)
-    return sum([_log_likelihood(counts, p) for counts, p in pairs])
-
-
-def _log_likelihood(counts: Doubles, p: Doubles) -> float:
-    return float((counts * np.log(np.maximum(p, 1e-300))).sum())
-
-
 def share(
     examples: Doubles,
     corpus: Doubles,
@@ -186,27 +116,19 @@ def share(
     guess, n2 = Tilt.fit(examples, corpus).share, 0.0
     if to_keep is not None and (n2 := len(to_keep) * alone[2]) < FEWEST_TO_ESTIMATE:
         to_keep = None
-    if LIKE not in fair:
-        if to_keep is None or UNLIKE not in fair:
-            return DomainShare(guess, None, None, NOT_FAIR)
-        low = 1 - upper_bound(-to_keep, -corpus, ERROR, (alone[2], alone[1]))
-        return DomainShare(max(guess, low), low, None, NOT_FAIR)
-    if to_keep is None or UNLIKE not in fair:
-        most = upper_bound(examples, corpus, ERROR, alone)
+    low, high = None, None
+    reason: str | None = NOT_FAIR
+    if LIKE in fair:
+        high = upper_bound(examples, corpus, ERROR, alone)
         few = f"; {n2:.0f} texts of --unlike are fewer than {FEWEST_TO_ESTIMATE}" if n2 else ""
         reason = UNBOUNDED + few if to_keep is None else NOT_FAIR_WANTED
-        return DomainShare(min(guess, most), None, most, reason)
-    if not is_mixture(examples, corpus, to_keep, alone):
-        return DomainShare(guess, None, None, NO_MIXTURE)
-    # The upper end is the lesser of two, each with half of its error.
-    most = upper_bound(examples, corpus, ERROR / 2, alone)
-    ends = bound_by_ranks(examples, corpus, to_keep, ERROR / 2, alone)
-    if ends is None:
-        why = "the scores do not tell the examples from the texts of --unlike"
-        return DomainShare(min(guess, most), None, most, why)
-    most = min(ends[1], most)
-    low = min(ends[0], most)
-    return DomainShare(min(max(guess, low), most), low, most)
+    if to_keep is not None and UNLIKE in fair:
+        low = 1 - upper_bound(-to_keep, -corpus, ERROR, (alone[2], alone[1]))
+        reason = None if LIKE in fair else NOT_FAIR
+    if low is not None and high is not None and low > high:
+        return DomainShare(guess, None, None, CROSSED)
+    within = float(np.clip(guess, low or 0.0, 1.0 if high is None else high))
+    return DomainShare(within, low, high, reason)
 
 
 @dataclass(frozen=True)
