@@ -108,20 +108,16 @@ def cross_fit_together(
     by_task = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
     with Progress(len(tasks), name, "fold") as progress:
-        for i, (task, (held_logits, details)) in enumerate(
-            zip(tasks, estimate(tasks), strict=True)
-        ):
-            by_task.append(held_logits)
-            fits[i % k].append(details)
-            progress.advance(note=f"AUC {auc(held_logits, pool.forget[task.held]):.3f}")
+        for i, (task, (logits, told)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
+            by_task.append(logits)
+            fits[i % k].append(told)
+            progress.advance(note=f"AUC {auc(logits, pool.forget[task.held]):.3f}")
     logits = averaged(tasks, by_task, repeats)
-    centre = middle(logits, pool.forget)
-    per_fold = []
-    for i in range(k):
-        held = folds[0] == i
-        held_logits, forget = logits[held], pool.forget[held]
-        offset = middle(held_logits, forget) - centre
-        per_fold.append({"auc": auc(held_logits, forget), "offset": offset, "fits": fits[i]})
+    centre, per_fold = middle(logits, pool.forget), []
+    for i, of_fold in enumerate(fits):
+        held, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
+        offset = middle(held, forget) - centre
+        per_fold.append({"auc": auc(held, forget), "offset": offset, "fits": of_fold})
     details = {"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold}
     return Scored(logits, folds[0], details=details)
 
@@ -134,16 +130,11 @@ def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) ->
     logits spread depends on when its training stopped more than on the texts.
     """
     logits = np.zeros(len(tasks[0].forget))
-    if repeats == 1:
-        for task, values in zip(tasks, by_task, strict=True):
-            logits[task.held] += values
-        return logits
-    offsets = np.array([values.mean() for values in by_task])
-    scales = np.array([values.std() for values in by_task])
+    offsets, scales = (np.array([f(values) for values in by_task]) for f in (np.mean, np.std))
     for task, values, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
         # Constant logits, as of constant embeddings, have no scale.
-        logits[task.held] += (values - offset) / (scale or 1.0)
-    return np.asarray(offsets.mean() + scales.mean() * logits / repeats)
+        logits[task.held] += values if repeats == 1 else (values - offset) / (scale or 1.0)
+    return logits if repeats == 1 else np.asarray(offsets.mean() + scales.mean() * logits / repeats)
 
 
 def _tasks(

@@ -49,14 +49,12 @@ def make_refits(
     """
     work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
     if not work:
-        work = [(WHOLE_REFIT, i, pool) for i in range(whole)]
-        work += _halves(pool, settings, halves)
+        work = [(WHOLE_REFIT, i, pool) for i in range(whole)] + _halves(pool, settings, halves)
     results = []
     with Progress(len(work), "refits", "refit") as progress:
-        for part, number, pool_of_refit in work:
-            results.append(
-                (part, number, scored_by(kind, pool_of_refit, settings, refit_seed(seed, number)))
-            )
+        for part, number, again in work:
+            scored = scored_by(kind, again, settings, refit_seed(seed, number))
+            results.append((part, number, scored))
             progress.advance()
     return results
 

@@ -43,18 +43,15 @@ def removal_list(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
     Each comes with the ids of its copies in ``duplicates``, and the digests of their texts: to
     remove a text is to remove them too.
     """
-    first = scores.filter(pc.less_equal(scores["rank"], k)).select(["id", "score", "rank"])
-    first = first.sort_by("rank")
-    copies: dict[str, list[str]] = {name: [] for name in first["id"].to_pylist()}
-    texts: dict[str, list[str]] = {name: [] for name in copies}
+    columns = ["id", "score", "rank"]
+    first = scores.filter(pc.less_equal(scores["rank"], k)).select(columns).sort_by("rank")
+    copies: dict[str, list[tuple[str, str]]] = {name: [] for name in first["id"].to_pylist()}
     collapsed = duplicates.filter(pc.is_in(duplicates["kept_id"], first["id"]))
-    columns = (collapsed[name].to_pylist() for name in ("kept_id", "id", "text_sha256"))
-    for kept, copy, text in sorted(zip(*columns, strict=True)):
-        copies[kept].append(copy)
-        texts[kept].append(text)
-    for name, column in (("copies", copies), ("copies_sha256", texts)):
-        lists = pa.array(list(column.values()), pa.list_(pa.string()))
-        first = first.append_column(name, lists)
+    for row in collapsed.sort_by([("kept_id", "ascending"), ("id", "ascending")]).to_pylist():
+        copies[row["kept_id"]].append((row["id"], row["text_sha256"]))
+    for place, name in enumerate(("copies", "copies_sha256")):
+        lists = [[copy[place] for copy in listed] for listed in copies.values()]
+        first = first.append_column(name, pa.array(lists, pa.list_(pa.string())))
     return first
 
 
