@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from mamushi.commands import advise
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
-from mamushi.config.sources import unlabelled
 from mamushi.data.rows import needed_columns
 from mamushi.errors import UserError
 from mamushi.evidence import advice
@@ -34,8 +33,8 @@ from mamushi.running.threads import as_in_a_command
 from mamushi.selection.removals import share_of
 from mamushi_curate.commands import init
 from mamushi_curate.commands._embedder import BY_WORDS, find_model
-from mamushi_curate.frames import IN_FRAME, Frame, examples_of, in_files, mark, vectors
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.commands._removal_list import read_list
+from mamushi_curate.frames import IN_FRAME, Frame, arrow, examples_of, in_files, mark, vectors
 from mamushi_curate.pipeline import Pipeline
 from mamushi_extras.pages.ranking_page import render
 from mamushi_extras.unlabelled.corpus import NO_GOLD, share_text
@@ -187,12 +186,11 @@ def _config(
     that is none, and for a selector of tokens."""
     if embedded and model is not None:
         raise UserError("both embeddings and a model", do="give one of them")
-    if selector is None and "terms" in table["forget"]:
-        ((kind, settings),) = init.HITS.items()
-        selector = {"kind": kind, **settings}
-    selector = selector or (init.EXAMPLES if unlabelled(table) else init.LABELLED)
-    own_settings = {} if isinstance(selector, str) else dict(selector)
-    name = str(own_settings.get("kind")) if own_settings else str(selector)
+    if selector is None:
+        ((name, settings),) = init.usual_selectors(table, False).items()
+    else:
+        settings = {} if isinstance(selector, str) else dict(selector)
+        name = str(settings.get("kind") or selector)
     if plugin("selector", name).unit == "tokens":
         raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
     embedder: dict[str, Any] = {"embeddings": {} if embedded else dict(BY_WORDS)}
@@ -201,7 +199,7 @@ def _config(
     return {
         "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
         "evidence": {"refits": {"whole": 0} if quick else {}},
-        "selectors": {name: own_settings} if own_settings else {},
+        "selectors": {name: settings} if settings else {},
         "datasets": {DATASET: {**table, "sections": {"inference": 1.0}}},
         "models": {MODEL: embedder},
     }
@@ -318,20 +316,16 @@ class Ranking:
             problem = f"has {len(source):,} rows, and {self._rows:,} were ranked, by their numbers"
             do = "give the frame that was ranked, or rank with id"
             raise UserError(problem, where=IN_FRAME, do=do)
-        listed = self.lists[budget]
-        own, of_copies = (listed.table[f"{of}_sha256"].to_pylist() for of in ("text", "copies"))
-        texts = dict(zip([*listed.ids, *listed.copies], [*own, *chain(*of_copies)], strict=True))
-        options = {"part": settings["part"], "texts": texts, "missing_ids": missing_ids}
-        removal = RowRemoval(texts.keys(), settings["id"], settings["text"], **options)
+        at = {"selector": self.selector, "beta": paths.beta(budget)}
+        listed = read_list(self._pipeline.path(paths.REMOVAL, **at))
+        options = {"part": settings["part"], "missing_ids": missing_ids}
+        removal = listed.removing(settings["id"], settings["text"], **options)
         removal.needs_same = True
-        read = source.read([*dict.fromkeys(removal.columns)])
-        rows = zip(read.places, *read.columns.values(), strict=True)
-        stays = [
-            removal.of(dict(zip(read.columns, row, strict=True)), place) is not None
-            for place, *row in rows
-        ]
+        columns = {name: source.column(name) for name in removal.columns}
+        table = pa.table({name: arrow(column, name) for name, column in columns.items()})
+        ((stays, _),) = removal.of_tables([table], Path(IN_FRAME))
         removal.check(IN_FRAME)
-        return source.select(np.array(stays))
+        return source.select(stays.to_numpy(zero_copy_only=False))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the verdict, the lists, and texts with profanity masked."""

@@ -22,6 +22,7 @@ from mamushi.config.complete import complete
 from mamushi.config.kinds import defaults
 from mamushi.config.reading import ConfigError
 from mamushi.config.sections import Refits
+from mamushi.config.sources import unlabelled
 from mamushi.data import readers
 from mamushi.data.conversations import text_columns
 from mamushi.data.lines import Dialect, check_columns
@@ -44,12 +45,22 @@ EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
 _TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
-NEEDED = {
-    "data": ("DATA", "the table of texts (a file or folder)"),
-    "text": ("--text", "the column with the text"),
-    "forget": ("--forget", "an expression, 'toxic >= 0.5', or --like, a table of examples"),
+OPTIONS = {
+    "text": ("COL", "column with the text or a conversation; or as prompt,completion"),
+    "forget": ("EXPR", "what is true of the rows to rank, as 'toxic >= 0.5' or '`my class` == 0'"),
+    "retain": ("EXPR", "what is true of those to keep; of neither: left out (default: all others)"),
+    "like": ("FILE", "for --forget: a table of examples of a domain that no column of DATA marks"),
+    "terms": ("FILE", "or: a blocklist, a term or /regular expression/ a line"),
+    "unlike": ("FILE", "beside --like or --terms: a table of texts that are wanted"),
+    "like-text": ("COL", "column with the text in these (default: that of --text)"),
+    "screened": ("FILE", "the screen that let these texts through"),
+    "model": ("MODEL", "the model that was trained on the texts: a folder or its id on the hub"),
+    "embeddings": ("FILE", "or: a Parquet file with ids and their vectors (default: of the words)"),
+    "id": ("COL", "column with an id (default: row numbers)"),
+    "label": ("FILE", "people's answers, of mamushi audit --merge, over the table's"),
 }
-"""By name, how it is given and what it is."""
+"""By name, what an option takes, and what it means. Of a group one may be given."""
+EITHER = (("forget", "like", "terms"), ("model", "embeddings"))
 BESIDE = ("like", "unlike", "terms", "screened")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 HEAD = """\
@@ -61,29 +72,9 @@ HEAD = """\
 """
 
 
-def budget_share(text: str) -> float:
-    """Return a share of texts above 0 and below 1. Raises ``ArgumentTypeError`` for others."""
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < 1:
-            return float(text)
-    problem = f"{text!r} is no share above 0 and below 1; 10% is 0.1, several as in 0.1 0.2"
-    raise argparse.ArgumentTypeError(problem)
-
-
 CHOSEN = (
-    *(*NEEDED, *BESIDE, "retain", "like_text", "screen", "fair", "model", "embeddings", "id"),
-    *(
-        "label",
-        "quote",
-        "separator",
-        "part",
-        "budgets",
-        "selectors",
-        "evaluation",
-        "windows",
-        "cut",
-    ),
-    *("split", "config"),
+    *("data", *(name.replace("-", "_") for name in OPTIONS), "screen", "fair", "budgets"),
+    *("selectors", "evaluation", "windows", "cut", "part", "quote", "separator", "split", "config"),
 )
 """What the configuration is written from, by name."""
 
@@ -97,27 +88,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("data", nargs="?", metavar="DATA", help=table)
     _places.arguments(parser)
-    forget = "what is true of the rows to rank for removal, such as "
-    retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
-    like = "in its place: a table of examples of the unwanted domain, which no column of DATA marks"
-    model = "the model that was trained on the texts: a folder or its id on the hub "
-    model += "(default: none, and the words alone rank)"
-    marking, embedding = (parser.add_mutually_exclusive_group() for _ in range(2))
-    for option, metavar, help_text, group in (
-        ("text", "COL", "column with the text or a conversation; or as prompt,completion", parser),
-        ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'", marking),
-        ("retain", "EXPR", retain, parser),
-        ("like", "FILE", like, marking),
-        ("terms", "FILE", "or: a blocklist, a term or /regular expression/ a line", marking),
-        ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted", parser),
-        ("like-text", "COL", "column with the text in these (default: that of --text)", parser),
-        ("screened", "FILE", "the screen that let these texts through", parser),
-        ("model", "MODEL", model, embedding),
-        ("embeddings", "FILE", "or: a Parquet file with ids and their vectors", embedding),
-        ("id", "COL", "column with an id (default: row numbers)", parser),
-        ("label", "FILE", "people's answers, of mamushi audit --merge, over the table's", parser),
-    ):
-        group.add_argument(f"--{option}", metavar=metavar, help=help_text)
+    groups = [parser.add_mutually_exclusive_group() for _ in EITHER]
+    for name, (metavar, help_text) in OPTIONS.items():
+        within = [group for group, names in zip(groups, EITHER, strict=True) if name in names]
+        [*within, parser][0].add_argument(f"--{name}", metavar=metavar, help=help_text)
     screen = "rank N texts alone, or below 1 a share: those most like the examples"
     parser.add_argument("--screen", metavar="N", type=float, help=screen)
     drawn = "which of these two were drawn at random, like from the domain, unlike from the rest: "
@@ -125,12 +99,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fair", nargs="+", choices=("like", "unlike"), help=drawn)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
-    parser.add_argument("--budgets", nargs="+", type=budget_share, metavar="SHARE", help=shares)
+    parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
     names = f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of "
     names += f"tokens, {_TOKENS}; of a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: none)"
-    parser.add_argument("--evaluation", type=budget_share, metavar="SHARE", help=held)
+    parser.add_argument("--evaluation", type=float, metavar="SHARE", help=held)
     words = "divide long documents into windows of so many words, each ranked for itself"
     parser.add_argument("--windows", type=int, metavar="WORDS", help=words)
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
@@ -166,19 +140,19 @@ def write_configuration(args: argparse.Namespace) -> None:
     Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing,
     and when another configuration stands there.
     """
-
     if args.out.suffix.lower() not in (".yaml", ".yml"):
         do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
         raise UserError("is no name of a configuration", where=args.out, do=do)
-    columns_text = ""
-    for name, (option, means) in NEEDED.items():
-        instead = name == "forget" and (args.like or args.terms)
-        if not (getattr(args, name) or instead):
-            raise UserError(f"{option} is missing", do=f"give {means}{columns_text}")
-        if name == "data":
-            path = _places.fetched_place(args, name)
-            columns = readers.columns(path, Dialect.of(vars(args)))
-            columns_text = f"; the columns are {', '.join(map(repr, columns))}"
+    if args.data is None:
+        raise UserError("DATA is missing", do="give the table of texts (a file or folder)")
+    path = _places.fetched_place(args, "data")
+    columns = readers.columns(path, Dialect.of(vars(args)))
+    if not args.text:
+        do = f"give the column with the text; the columns are {', '.join(map(repr, columns))}"
+        raise UserError("--text is missing", do=do)
+    if not (args.forget or args.like or args.terms):
+        do = "give an expression, 'toxic >= 0.5', or --like, a table of examples"
+        raise UserError("--forget is missing", do=do)
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
         from mamushi.data.expression import parse
@@ -205,10 +179,7 @@ def write_configuration(args: argparse.Namespace) -> None:
 
 def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Return the configuration that the options ask for, before the table is read."""
-    labelled = [LABELLED, *([_TOKENS] if args.model else [])]
-    usual = labelled if args.forget else [*HITS] if args.terms else [EXAMPLES]
-    dataset = _name(path.name, "texts")
-    model = _name(Path(args.embeddings or args.model or "words").name, "model")
+    model = Path(args.embeddings or args.model or "words").name
     held_out = args.evaluation or 0.0
     shares = {"inference": round(1 - held_out, 6), "evaluation": held_out}
     table: dict[str, Any] = {
@@ -220,10 +191,10 @@ def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
         "retain": None if args.retain is None else {"where": args.retain},
         "sections": {name: share for name, share in shares.items() if share},
     }
-    table |= {"part": args.part} if args.part else {}
-    table |= {"quote": "none"} if args.quote == "none" else {}
-    table |= {"separator": args.separator} if args.separator else {}
-    table |= {"answers": _places.as_configured(args.label)} if args.label else {}
+    answers = args.label and _places.as_configured(args.label)
+    more = {"part": args.part, "separator": args.separator, "answers": answers}
+    more["quote"] = "none" if args.quote == "none" else None
+    table |= {name: value for name, value in more.items() if value}
     if args.windows is not None or args.cut:
         table["windows"] = {"words": args.windows, "action": "cut" if args.cut else "remove"}
     embedder = (
@@ -231,15 +202,24 @@ def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
         if args.model
         else {"embeddings": _embedder.find_vectors(args.embeddings)}
     )
+    dataset, model = _name(path.name, "texts"), _name(model, "model")
+    usual = usual_selectors(table, bool(args.model))
+    settings = {} if args.selectors else {name: own for name, own in usual.items() if own}
     grid = {"datasets": [dataset], "models": [model], "seeds": [0]}
-    grid |= {"budgets": args.budgets, "selectors": args.selectors or usual}
     return {
-        "grid": grid,
+        "grid": {**grid, "budgets": args.budgets, "selectors": args.selectors or [*usual]},
         "evidence": {"refits": defaults(Refits)},
-        **({"selectors": HITS} if args.terms and not args.selectors else {}),
+        **({"selectors": settings} if settings else {}),
         "datasets": {dataset: table},
         "models": {model: embedder},
     }
+
+
+def usual_selectors(table: Mapping[str, Any], has_model: bool) -> dict[str, Any]:
+    """Return the selectors that suit a table, by name their settings."""
+    if unlabelled(table):
+        return HITS if "terms" in table["forget"] else {EXAMPLES: {}}
+    return {LABELLED: {}, **({_TOKENS: {}} if has_model else {})}
 
 
 def _marks(args: argparse.Namespace) -> dict[str, Any]:
