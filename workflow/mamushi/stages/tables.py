@@ -5,7 +5,6 @@ A stage finds the files of its cells by path; nothing is written unless all are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,32 +223,22 @@ def qualitative(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: Qualitative, job: Job
 ) -> None:
     """Collect the first and the last texts of rankings."""
-    from mamushi.evidence.ranking import (
-        excerpt,
-        list_ends,
-        printed_ranking,
-        read_ranking,
-        read_texts_of,
-    )
+    from mamushi.evidence import ranking
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
     rows: list[dict[str, Any]] = []
-    patterns = {
-        "scores": paths.SCORES.replace("{selector}", settings.selector),
-        "examples": paths.EXAMPLES,
-    }
     for cell in settings.cells:
-        scores, examples = (paths.under(root, pattern, **cell) for pattern in patterns.values())
-        extremes = list_ends(read_ranking(scores))
-        texts = read_texts_of(examples, [row["id"] for row in extremes])
+        about = {**cell, "selector": settings.selector}
+        ends = ranking.list_ends(ranking.read_ranking(paths.under(root, paths.SCORES, **about)))
+        examples = paths.under(root, paths.EXAMPLES, **cell)
+        texts = ranking.read_texts_of(examples, [row["id"] for row in ends])
         rows += [
-            {**cell, "selector": settings.selector, **row, "text": excerpt(text)}
-            for row, text in zip(extremes, texts, strict=True)
+            {**about, **row, "text": ranking.excerpt(text)}
+            for row, text in zip(ends, texts, strict=True)
         ]
-    origin = _made_from(job, root, [(*source, settings.cells) for source in patterns.items()])
-    pages = {"qualitative_ranking.rst": printed_ranking(rows)}
-    publish(out_folder, [(schemas.QUALITATIVE_RANKING, rows)], origin, pages)
+    pages = {"qualitative_ranking.rst": ranking.printed_ranking(rows)}
+    publish(out_folder, [(schemas.QUALITATIVE_RANKING, rows)], job.origin, pages)
 
 
 class EvidenceSettings(Settings):
@@ -279,26 +268,26 @@ def evidence(
         schemas.PREDICTED: paths.PREDICTED,
         schemas.RUNTIME: paths.RUNTIME,
     }
-    sources = [
-        (kind.name, pattern, settings.predicted_cells if "predicted" in pattern else settings.cells)
-        for kind, pattern in kinds.items()
-    ]
     joined = {
-        kind.name: joined_table(kind, pattern, cells, root)
-        for kind, (_, pattern, cells) in zip(kinds, sources, strict=True)
+        kind: joined_table(
+            kind,
+            pattern,
+            settings.predicted_cells if kind is schemas.PREDICTED else settings.cells,
+            root,
+        )
+        for kind, pattern in kinds.items()
     }
     files = [paths.under(root, paths.FRONTIER, **cell) for cell in settings.cells]
     curves = [point for path in files for point in read_frontier(path)]
     targets = [(target["target"], target["value"]) for target in settings.targets]
-    rows = {name: table.to_pylist() for name, table in joined.items()}
-    paper = paper_rows(rows["diagnostics"], rows["geometry"], settings.selector)
-    results = [(kind, joined[kind.name]) for kind in kinds]
-    results += [
-        (schemas.ADVICE, advice(curves, targets, rows["predicted"])),
-        (schemas.PAPER, paper),
-        (schemas.RUNTIME_SUMMARY, runtime_rows(rows["runtime"])),
-    ]
-    publish(out_folder, results, _made_from(job, root, sources))
+    rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
+    results = {
+        **joined,
+        schemas.ADVICE: advice(curves, targets, rows["predicted"]),
+        schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], settings.selector),
+        schemas.RUNTIME_SUMMARY: runtime_rows(rows["runtime"]),
+    }
+    publish(out_folder, results.items(), job.origin)
 
 
 class TheorySettings(Settings):
@@ -322,11 +311,10 @@ def theory(
     from mamushi.io.tables import FORGET, publish, read_table
 
     rows: list[dict[str, Any]] = []
-    patterns = {"examples": paths.EXAMPLES, "calibrated": paths.CALIBRATED}
     for cell in settings.cells:
-        examples, calibrated = (paths.under(root, path, **cell) for path in patterns.values())
+        calibrated = paths.under(root, paths.CALIBRATED, **cell)
         estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
-        ratio = read_truth(examples, estimate["id"])
+        ratio = read_truth(paths.under(root, paths.EXAMPLES, **cell), estimate["id"])
         if ratio is None:
             continue
         forget = np.array(estimate["domain"].to_pylist()) == FORGET
@@ -334,22 +322,4 @@ def theory(
         texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
         measured = theory_rows(texts, settings.budgets)
         rows += [{**cell, "selector": settings.selector, **row} for row in measured]
-    origin = _made_from(job, root, [(*source, settings.cells) for source in patterns.items()])
-    publish(out_folder, [(schemas.THEORY, rows)], origin)
-
-
-def _made_from(
-    job: Job, root: Path, sources: Iterable[tuple[str, str, list[dict[str, Any]]]]
-) -> dict[str, Any]:
-    """Return the origin of a table: with the digest of the file that each cell has at a pattern, by
-    a name and the cell."""
-    from mamushi.io.provenance import provenance
-
-    files = {
-        f"{name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
-            root, pattern, **cell
-        )
-        for name, pattern, cells in sources
-        for cell in cells
-    }
-    return provenance(job.origin["settings"], **files)
+    publish(out_folder, [(schemas.THEORY, rows)], job.origin)
