@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from datasets import Dataset, DatasetDict
@@ -18,29 +17,16 @@ from threadpoolctl import threadpool_info
 
 import mamushi
 from mamushi.cli import main
-from mamushi.config import selectors
-from mamushi.config.complete import complete
 from mamushi.errors import UserError
-from mamushi.evidence.advice import advice, read_frontier
 from mamushi.io import paths, schemas
-from mamushi.io.files import read_json
-from mamushi.io.tables import read_table, write_table
+from mamushi.io.tables import read_table
 from mamushi.lm import tiny
-from mamushi.registry import load, plugin
-from mamushi.running import stage as declared
 from mamushi.running.machine import sees_gpu
 from mamushi.running.threads import as_in_a_command, side_by_side
-from mamushi.selection.scores import read_pool
 from mamushi.selection.selectors import mamushi_lr
 from tests.support.lab import SHAPE
 
 N, BUDGETS = 90, [0.1, 0.25]
-FEW: dict[str, dict[str, Any]] = {
-    "mamushi_lr": {"kind": "mamushi_lr"},
-    "mamushi": {"kind": "mamushi", "hidden": [8], "epochs": 2, "seeds_averaged": 2},
-    "anti_mamushi": {"kind": "anti_mamushi"},
-}
-"""By name, selectors that take no time."""
 WORDS = {"ours": ["river", "stone", "water"], "theirs": ["engine", "wheel", "brake"]}
 
 
@@ -75,107 +61,6 @@ GIVEN: dict[str, Any] = {
     **{"forget": "source == 'theirs'", "retain": "source == 'ours'", "embeddings": VECTORS},
 }
 QUICK = {**GIVEN, "selector": "mamushi_lr", "quick": True}
-CELL: dict[str, Any] = {"dataset": "texts", "model": "theirs", "seed": 0}
-AXES = ("datasets", "models", "seeds")
-NAMED = {"dataset", "model", "provenance"}
-"""What of a manifest tells where it was made."""
-
-
-def at(pattern: str, **more: str) -> str:
-    return pattern.format(**CELL, **more)
-
-
-def stages(folder: Path, selector: str) -> None:
-    """Run the stages of `mamushi rank` in a folder, on files of the same rows."""
-    table, vectors = folder / "texts.csv", folder / "vectors.parquet"
-    FRAME.drop(columns="vector").to_csv(table, index=False)
-    pq.write_table(pa.table({"id": FRAME["name"], "vector": list(VECTORS)}), vectors)
-    columns = {"path": str(table), "text": "body", "id": "name", "group": "author"}
-    where = {name: {"where": GIVEN[name]} for name in ("forget", "retain")}
-    grid = {name: [value] for name, value in zip(AXES, CELL.values(), strict=True)}
-    own = {"kind": "table", **columns, **where, "sections": {"inference": 1.0}}
-    config = complete(
-        {
-            "grid": {**grid, "budgets": BUDGETS, "selectors": [selector]},
-            "selectors": FEW,
-            "datasets": {"texts": own},
-            "models": {"theirs": {"embeddings": {"path": str(vectors)}}},
-        }
-    )
-
-    def run(stage: str, *files: str, **more: Any) -> None:
-        """Run a stage on files by their options, and options of a selector, a budget, or others."""
-        wildcards = {**CELL, **more}
-        known = {
-            name: getattr(paths, name.upper()).format(**{"selector": selector, **wildcards})
-            for name in ("examples", "duplicates", "embeddings", "scores", "refits", "stability")
-        }
-        known |= {"calibrated": at(paths.CALIBRATED), "vectors": str(vectors), "cache": "cache"}
-        known |= {"ratio": at(paths.SCORES, selector=config["removal"]["ratio"])}
-        known |= {"card": at(paths.DATA_CARD), "data-card": at(paths.DATA_CARD)}
-        named = [each if "=" in each else f"{each}={known[each]}" for each in files]
-        words = [word for each in named for word in f"--{each.replace('=', ' ', 1)}".split()]
-        given = declared.stages()[stage].settings_text(config, **wildcards)
-        assert main([stage, *words, f"--settings={given}"]) == 0
-
-    both, ratio = ("examples", "embeddings"), config["removal"]["ratio"]
-    run("examples", "examples", "duplicates", "card", "cache")
-    out = f"out={at(paths.EMBEDDINGS)}"
-    run("import-embeddings", "examples", "duplicates", "vectors", "data-card", out)
-    for name in dict.fromkeys([ratio, selector]):
-        of = selectors.derives(config, name)
-        for stage, pattern in (("score", paths.SCORES), ("refits", paths.REFITS)):
-            base = [f"base={at(pattern, selector=of)}"] if of else []
-            run(stage, *both, *base, f"out={at(pattern, selector=name)}", selector=name)
-    made = f"out={at(paths.CALIBRATED)}", f"checks={at(paths.CALIBRATION)}"
-    run("calibrate", *both, "scores", "refits", *made, selector=ratio)
-    out = f"out={at(paths.STABILITY, selector=selector)}"
-    run("stability", "examples", "duplicates", "scores", "refits", out)
-    for beta in BUDGETS:
-        named = {"selector": selector, "beta": paths.beta(beta)}
-        files = "examples", "scores", "duplicates", f"out={at(paths.REMOVAL, **named)}"
-        run("remove", *files, beta=str(beta))
-    written = [at(paths.MANIFEST, selector=selector, beta=paths.beta(beta)) for beta in BUDGETS]
-    read = ("examples", "scores", "calibrated", "stability", "duplicates")
-    run("manifests", *read, f"out={' '.join(written)}", selector=selector)
-    read = "examples", "scores", "ratio", "calibrated"
-    refits = f"refits={at(paths.REFITS, selector=ratio)}"
-    run("frontier", *read, refits, f"out={at(paths.FRONTIER)}")
-
-
-@pytest.mark.parametrize("selector", FEW)
-def test_scores_lists_verdict_and_advice_are_those_of_the_stages_to_the_last_bit(
-    selector: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if selector == "anti_mamushi":
-        # It derives from mamushi with all its networks, which here are none.
-        settings = plugin("selector", "mamushi_lr").defaults
-        quick = lambda pool, _, seed: mamushi_lr.score(pool, settings, seed)  # noqa: E731
-        monkeypatch.setattr(load("selector", "mamushi"), "score", quick)
-    stages(tmp_path, selector)
-    name = {"selector": selector}
-    made = read_table(at(paths.SCORES, **name), schemas.SCORES)
-    found = mamushi.rank(FRAME, **GIVEN, selector=FEW[selector])
-    assert found.scores.equals(made)
-    assert [*found.lists] == BUDGETS
-    for beta, own in found.lists.items():
-        written = paths.beta(beta)
-        removal = read_table(at(paths.REMOVAL, **name, beta=written), schemas.REMOVALS)
-        assert own.table.to_pylist() == removal.to_pylist()
-        about = read_json(at(paths.MANIFEST, **name, beta=written))
-        assert {key for key in about if own.manifest[key] != about[key]} == NAMED
-        assert own.verdict == about["verdict"] and own.act == about["judgement"]["act"]
-        assert found.verdict == about["judgement"]["ranking"]
-        assert own.ids == removal["id"].to_pylist()
-    for target, value in (("removal", 0.5), ("preservation", 0.05)):
-        (row,) = advice(read_frontier(at(paths.FRONTIER)), [(target, value)])
-        said = found.advise(**{target: value})
-        assert said.by == "frontier"
-        ends = (said.budget, said.low, said.high, said.reason)
-        assert ends == tuple(row[k] for k in ("budget", "budget_low", "budget_high", "reason"))
-    assert found.advice == found.advise(removal=0.5)
-
 
 # Frames -------------------------------------------------------------------------------------------
 
@@ -350,7 +235,7 @@ def test_a_corpus_in_memory_goes_by_the_vectors_of_its_examples() -> None:
 # What surrounds it --------------------------------------------------------------------------------
 
 
-def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
+def test_texts_are_embedded_by_a_model_as_the_command_embeds_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, tokenizer = tiny.build(SHAPE, [row["body"] for row in ROWS], seed=0)
@@ -358,50 +243,23 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
         each.save_pretrained(tmp_path / "ours")
     monkeypatch.chdir(tmp_path)
     FRAME.drop(columns="vector").to_csv("texts.csv", index=False)
-    texts = {"kind": "table", "path": "texts.csv", "text": "body", "id": "name"}
-    where = {name: {"where": GIVEN[name]} for name in ("forget", "retain")}
-    config = complete(
-        {
-            "grid": {"datasets": ["texts"], "models": ["ours"], "selectors": ["stack"]},
-            "datasets": {"texts": {**texts, **where, "sections": {"inference": 1.0}}},
-            "models": {"ours": {"source": str(tmp_path / "ours"), "contaminated": True}},
-        }
-    )
-
-    def run(stage: str, *files: str, **more: Any) -> None:
-        words = [f"--{name.replace('=', '=made.')}" for name in files]
-        words += [f"--{name}={value}" for name, value in more.pop("words", {}).items()]
-        wildcards = {"dataset": "texts", "model": "ours", **more}
-        given = declared.stages()[stage].settings_text(config, **wildcards)
-        assert main([stage, *words, f"--settings={given}"]) == 0
-
-    run("examples", "examples=e", "duplicates=d", "card=c", "cache=k")
-    run("model-card", "out=m")
-    run("tokens", "examples=e", "model-card=m", "out=t")
-    run("embed", "examples=e", "model-card=m", "tokens=t", "out=v")
-    made = read_pool("made.v", "made.e")
+    words = ["rank", "texts.csv", "--text", "body", "--id", "name", "--model", "ours", "--quick"]
+    words += ["--forget", GIVEN["forget"], "--retain", GIVEN["retain"], "--selectors", "stack"]
+    assert main(words) == 0
     torch.use_deterministic_algorithms(False)
     state = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    given = {**QUICK, "group": None, "embeddings": None, "model": tmp_path / "ours"}
-    given["selector"] = "stack"
-    found = mamushi.rank(FRAME, **given)
+    changes = {"group": None, "embeddings": None, "model": tmp_path / "ours", "selector": "stack"}
+    found = mamushi.rank(FRAME, **{**QUICK, **changes})
     assert (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == state
     assert not torch.are_deterministic_algorithms_enabled()
-    files = [found._pipeline.path(path) for path in (paths.EMBEDDINGS, paths.EXAMPLES)]
-    pool = read_pool(*files)
-    assert np.array_equal(pool.embeddings, made.embeddings)
-    assert pool.ids.tolist() == made.ids.tolist()
-    # What retraining is predicted to need, by the model's tokens.
-    write_table("made.s", schemas.SCORES, found.scores)
-    run("predict", "examples=e", "tokens=t", "scores=s", "out=p", seed=0)
-    foreseen = read_table("made.p", schemas.PREDICTED).to_pylist()
-    (row,) = advice([], [("removal", 0.5)], foreseen)
-    said = found.advice
-    predicted = read_table(found._pipeline.path(paths.PREDICTED), schemas.PREDICTED).to_pylist()
-    ours = {"dataset": "frame", "model": "model", "selector": "stack"}
-    assert predicted == [{**row, **ours} for row in foreseen]
-    ends = tuple(row[f"retraining{end}"] for end in ("", "_low", "_high"))
-    assert (said.by, said.budget, said.low, said.high) == ("retraining", *ends)
+    cell = {"dataset": "texts", "model": "ours", "seed": 0, "selector": "stack"}
+    for pattern, kind in (
+        (paths.EMBEDDINGS, schemas.EMBEDDINGS),
+        (paths.SCORES, schemas.SCORES),
+    ):
+        ours, theirs = found._pipeline.path(pattern, selector="stack"), pattern.format(**cell)
+        assert read_table(ours, kind).equals(read_table(theirs, kind))
+    assert found.advice.by == "retraining"
 
 
 def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:
