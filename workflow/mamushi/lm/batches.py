@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -101,15 +100,6 @@ def model_batches(
             progress.advance(len(rows))
 
 
-def fetched(
-    results: Iterable[tuple[NDArray[np.int64], torch.Tensor]],
-) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-    """Fetch each result from the device one batch late, while that is busy with the next."""
-    for earlier, _ in pairwise(chain(results, [None])):
-        if earlier is not None:
-            yield earlier[0], earlier[1].cpu().numpy()
-
-
 def batch_of(
     texts: TokenSet, rows: NDArray[np.int64], device: torch.device, *, shared: bool
 ) -> Batch:
@@ -199,8 +189,8 @@ def collate(
     common = (lengths, on_device[2], on_device[3], on_device[4], counted)
     if shared:
         return Batch(on_device[0][None], *common, on_device[1][None], Documents(lengths, ids))
-    ids_and_mask = (on_device[0].view(shape), on_device[1].view(shape))
-    return Batch(ids_and_mask[0], *common, mask=ids_and_mask[1], real=on_device[5])
+    padded_ids, mask = (tensor.view(shape) for tensor in on_device[:2])
+    return Batch(padded_ids, *common, mask=mask, real=on_device[5])
 
 
 def _joined(arrays: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:

@@ -21,9 +21,6 @@ from transformers import PreTrainedModel
 # The libraries live to the end; to look through them at each collection takes 0.25 s.
 gc.freeze()
 
-NORMS = (nn.LayerNorm, nn.GroupNorm)
-"""Modules whose kernel computes from input and parameters of one dtype."""
-
 
 def accelerator(precision: str) -> Accelerator:
     """Make the accelerator of this process, on a GPU where there is one: ``precision`` is ``bf16``
@@ -93,7 +90,7 @@ def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTr
     at the end of its training. Layer norms are always in fp32: PyTorch's kernel on the CPU takes
     input in fp32 with no other parameters."""
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
-    modules = (module for module in model.modules() if isinstance(module, NORMS))
+    modules = (m for m in model.modules() if isinstance(m, nn.LayerNorm | nn.GroupNorm))
     norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}
     for parameter in model.parameters():
         is_whole = parameter.requires_grad or id(parameter) in norms

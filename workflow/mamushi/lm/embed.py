@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import to_device
-from mamushi.lm.batches import Batch, fetched, model_batches
+from mamushi.lm.batches import Batch, model_batches
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import body
 from mamushi.lm.tokens import TokenSet
@@ -63,26 +63,21 @@ def embed(
     final = {-1, blocks}
     inner = not final.issuperset(layers)
 
-    def pooled() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        passes = model_batches(model, texts, batch_tokens, accelerator, "embed")
-        for rows, batch, counts in passes:
-            with accelerator.autocast():
-                output = run(body(model), model, batch, output_hidden_states=inner)
-            states = [
-                output.last_hidden_state if layer in final else output.hidden_states[layer]
-                for layer in layers
-            ]
-            # Two widths, as OPT-350m has, or several streams a token do not stack: torch says so.
-            vectors = torch.stack(
-                [pool(state, batch, pooling, skip_first=skip_first) for state in states]
-            )
-            yield (rows, vectors) if counts else (rows[:0], vectors[:, :0])
-
     vectors = np.zeros((len(layers), len(texts), 0), dtype=np.float16)
-    for rows, of_rows in fetched(pooled()):
+    passes = model_batches(model, texts, batch_tokens, accelerator, "embed")
+    for rows, batch, counts in passes:
+        with accelerator.autocast():
+            output = run(body(model), model, batch, output_hidden_states=inner)
+        states = [
+            output.last_hidden_state if layer in final else output.hidden_states[layer]
+            for layer in layers
+        ]
+        # Two widths, as OPT-350m has, or several streams a token do not stack: torch says so.
+        pooled = torch.stack([pool(of, batch, pooling, skip_first=skip_first) for of in states])
         if not vectors.size:
-            vectors = np.zeros((*vectors.shape[:2], of_rows.shape[2]), dtype=np.float16)
-        vectors[:, rows] = of_rows
+            vectors = np.zeros((*vectors.shape[:2], pooled.shape[2]), dtype=np.float16)
+        if counts:
+            vectors[:, rows] = pooled.cpu().numpy()
     vectors = sharding.all_reduce(vectors, accelerator)
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])

@@ -27,13 +27,11 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     template, where it has one, what a user says; else plain text after the BOS, if there is one."""
     if tokenizer.chat_template is None:
         return next(encode(tokenizer, [prompt], ended=False))
-    options = dict.fromkeys(
-        ("add_generation_prompt", "return_dict", "sanitize_control_tokens"), True
-    )
+    said = [{"role": "user", "content": prompt}]
+    options: Any = {"add_generation_prompt": True, "sanitize_control_tokens": True}
     with located(f"probe.prompts: {prompt!r} in the chat template"):
-        said = [{"role": "user", "content": prompt}]
-        ids: list[int] = tokenizer.apply_chat_template(said, tokenize=True, **options)["input_ids"]
-    return ids
+        encoded: Any = tokenizer.apply_chat_template(said, return_dict=True, **options)
+    return [*encoded["input_ids"]]
 
 
 def ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
@@ -52,11 +50,9 @@ def continuations(
     new_tokens: int,
     accelerator: Accelerator,
 ) -> dict[str, list[Any]]:
-    """Return the columns of the artifact ``continuations``: a row per prompt.
-
-    Greedy, at most ``new_tokens``, up to and with the token that ends the text; one by one, since
-    padding changes the last bits. Raises ``UserError`` when they do not fit the model's positions.
-    """
+    """Return the columns of the artifact ``continuations``: a row per prompt, greedy, of at most
+    ``new_tokens``, up to and with the token that ends the text; one by one, since padding changes
+    the last bits. Raises ``UserError`` when they do not fit the model's positions."""
     positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     columns: dict[str, list[Any]] = {"prompt": [], "prompt_tokens": [], "tokens": []}
     with Progress(len(prompts), "generate", "prompt") as progress:
@@ -67,9 +63,8 @@ def continuations(
                 raise UserError(problem, where="probe.new_tokens")
             columns["prompt"].append(prompt)
             columns["prompt_tokens"].append(ids)
-            columns["tokens"] += generate(
-                model, tokenizer, np.array([ids]), new_tokens, accelerator
-            )
+            how = (np.array([ids]), new_tokens, accelerator)
+            columns["tokens"] += generate(model, tokenizer, *how)
             progress.advance()
     return columns
 
@@ -101,8 +96,7 @@ def generate(
             generated = call_gathered(model, partial(model.generate, ids, **given))
     finally:
         model.generation_config = configured
-    rows: list[list[int]] = generated[:, ids.shape[1] :].tolist()
-    return rows
+    return [*generated[:, ids.shape[1] :].tolist()]
 
 
 @torch.no_grad()

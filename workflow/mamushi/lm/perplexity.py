@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.io.tables import DOMAINS
 from mamushi.lm import sharding
-from mamushi.lm.batches import fetched, model_batches
+from mamushi.lm.batches import model_batches
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet
@@ -72,23 +72,20 @@ def token_nll(
     starts = np.cumsum(counts) - counts
     losses = np.zeros(int(counts.sum()))
 
-    def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity")
-        for rows, batch, is_new in passes:
-            with accelerator.autocast():
-                if table is None:
-                    nll = batch_nll(model, batch)
-                else:
-                    chosen = table.chosen(rows, batch)
-                    nll, logits = batch_nll_and_logits(model, batch, chosen, table.columns)
-            if is_new and table is not None:
-                table.add(rows, batch, chosen, logits)
-            if is_new:
-                yield rows, nll
-
-    for rows, nll in fetched(measured()):
-        before = np.cumsum(counts[rows]) - counts[rows]
-        losses[np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])] = nll
+    passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity")
+    for rows, batch, is_new in passes:
+        with accelerator.autocast():
+            if table is None:
+                nll = batch_nll(model, batch)
+            else:
+                chosen = table.chosen(rows, batch)
+                nll, logits = batch_nll_and_logits(model, batch, chosen, table.columns)
+        if is_new and table is not None:
+            table.add(rows, batch, chosen, logits)
+        if is_new:
+            before = np.cumsum(counts[rows]) - counts[rows]
+            places = np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])
+            losses[places] = nll.cpu().numpy()
     return sharding.all_reduce(losses, accelerator)
 
 

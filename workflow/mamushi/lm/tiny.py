@@ -53,8 +53,7 @@ FAMILIES = {
 def build(
     settings: Mapping[str, Any], texts: Sequence[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Make a random model (fp32, CPU), the same for the same seed, and train a tokenizer on
-    texts."""
+    """Make a random model (fp32, CPU) by the seed, and train a tokenizer on texts."""
     family = FAMILIES[settings["family"]]
     tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
     width = settings["hidden_size"] // settings["heads"]
@@ -86,10 +85,8 @@ def build(
 
 
 def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer of at most ``size`` tokens, which encodes any text.
-
-    Like those of the real families, it puts the BOS before a text when asked for special tokens.
-    """
+    """Train a byte-level BPE tokenizer of at most ``size`` tokens, which encodes any text and, like
+    those of the real families, puts the BOS before it when asked for special tokens."""
     # Their ids count from 0 in this order.
     special = list(dict.fromkeys(filter(None, (family.pad, family.eos, family.bos))))
     tokenizer = Tokenizer(models.BPE())
@@ -135,10 +132,8 @@ def pretrain(
     settings: Mapping[str, Any],
     seed: int,
 ) -> dict[str, list[float]]:
-    """Train all parameters of ``model`` in place; return the columns of the ``train_log``.
-
-    A peak rate is reached in a twentieth of the steps and then lowered to 0 along a cosine.
-    """
+    """Train all parameters of ``model`` in place, at a rate that rises for a twentieth of the steps
+    and falls to 0 along a cosine; return the columns of the ``train_log``."""
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
     n, batch = len(rows), min(settings["batch_size"], len(rows))
     steps = max(1, int(settings["epochs"] * n / batch))
@@ -155,13 +150,8 @@ def pretrain(
         logits = module(input_ids=tokens).logits[:, :-1]
         return [nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())]
 
-    cosine: dict[str, Any] = {
-        "schedule": "cosine",
-        "warmup": rise,
-        "rise": rise,
-        "vectors_decay": False,
-    }
-    descent = Descent(settings["learning_rate"], *DESCENT, **cosine)
+    rate = float(settings["learning_rate"])
+    descent = Descent(rate, *DESCENT, "cosine", warmup=rise, rise=rise, vectors_decay=False)
     model.train().requires_grad_(True)
     remedy = "lower pretraining.learning_rate"
     objective = Objective(model, model, "pretraining", remedy, step, together=False)
