@@ -15,9 +15,10 @@ from mamushi.config.kinds import Config
 from mamushi.config.sections import axes_sections
 from mamushi.config.selectors import derives, kind_of, scores_both
 from mamushi.config.sources import raw_paths, vector_shards
-from mamushi.errors import instead
+from mamushi.errors import UserError, instead
 from mamushi.io.copies import is_remote
 from mamushi.io.model_files import source_mistake
+from mamushi.io.tabular import no_file
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
@@ -113,21 +114,23 @@ def _check_ranked(full: Config) -> Iterator[str]:
 
 def _check_files(full: Config) -> Iterator[str]:
     """Check that what is used has its files, where a path is given."""
-    for name in datasets_used(full):
-        for raw in raw_paths(full["datasets"][name]):
-            if raw.missing:
-                yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
     lists = full["unlearning"]["lists"].items()
     wanted = {f"unlearning.lists.{name}": [Path(path)] for name, path in lists if path}
+    for name in datasets_used(full):
+        try:
+            raw = raw_paths(full["datasets"][name])
+            wanted |= {f"datasets.{name}.{key}": files for key, files in raw.items()}
+        except UserError as error:
+            yield f"datasets.{name}: {error}"
     for name in models_used(full):
         path = full["models"][name].get("embeddings", {}).get("path")
         if path and not is_remote(path):
             wanted[f"models.{name}.embeddings.path"] = vector_shards(path) or [Path(path, "*")]
     for at, files in wanted.items():
         for file in files:
-            # A list that the workflow writes itself may not be there yet.
+            # What the workflow makes itself, or fetches, may not be there yet.
             if not file.is_file() and file.parts[0] != "results":
-                yield not_allowed(at, str(file), "no such file")
+                yield not_allowed(at, str(file), no_file(file))
 
 
 def not_allowed(at: str, value: object, why: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from mamushi.errors import COPY_RECEIPT, UserError
+from mamushi.errors import COPY_RECEIPT
 from mamushi.io import copies, tabular
 from mamushi.registry import plugin
 
@@ -15,15 +15,6 @@ VECTOR_ENDINGS = (".parquet", ".pq", ".safetensors")
 IDS = ".txt"
 """The ending of the file of ids beside a shard of safetensors, and the file beside shards that says
 how their vectors were made."""
-
-
-class RawPath(NamedTuple):
-    """A key of a dataset that names raw files: which of them are there, what is missing."""
-
-    key: str
-    value: str
-    files: list[Path]
-    missing: str | None
 
 
 def unlabelled(dataset: Mapping[str, Any]) -> bool:
@@ -38,46 +29,35 @@ def beside(dataset: Mapping[str, Any]) -> dict[str, str]:
     return {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
 
 
-def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
-    """Yield the keys that name raw files, as far as they have a value."""
+def raw_paths(dataset: Mapping[str, Any]) -> dict[str, list[Path]]:
+    """Return the files of each key of a dataset that names raw files, there or not: in a folder as
+    ``tabular.find`` says, or those that the loader wants, plain or as .zip. What lies at a URL
+    stands for itself by the receipt of its copy. Raises ``UserError`` as ``tabular.find``."""
     loader = plugin("dataset", dataset["kind"])
-    for key, names in loader.files.items():
-        if dataset[key] is not None:
-            yield RawPath(key, dataset[key], *_look(dataset[key], names, loader.shards))
-    if answers := dataset.get("answers"):
-        yield RawPath("answers", answers, *_look(answers, [], sharded=False))
-    for key, value in beside(dataset).items():
-        yield RawPath(f"forget.{key}", value, *_look(value, [], key not in ("terms", "screened")))
-
-
-def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], str | None]:
-    """Return the raw files at a path, a folder with the files ``names`` or, without names, a file
-    or where the loader takes one a folder of shards; and what is missing, if anything. What lies at
-    a URL stands for itself by the receipt of its copy, which may not be there yet."""
-    if copies.is_remote(value) and not names:
-        return [copies.receipt_path(value)], None
-    path = Path(value)
-    if sharded and (path.is_dir() or "*" in path.name):
-        try:
-            return tabular.find(path), None
-        except UserError as error:
-            return [], f"{error.problem}; {error.do}"
-    if not names:
-        return ([path], None) if path.is_file() else ([], tabular.no_file(path))
-    means = f"it names a folder with {', '.join(names)} (each plain or as .zip)"
-    if not path.is_dir():
-        return [], f"no such folder; {means}"
-    files, lacks = [], []
-    for name in names:
-        choices = [choice for choice in (path / name, path / f"{name}.zip") if choice.is_file()]
-        files += choices[:1]
-        lacks += [] if choices else [name]
-    return files, f"{', '.join(lacks)} not there; {means}" if lacks else None
+    tables = {f"forget.{key}": path for key, path in beside(dataset).items()}
+    values = {**{key: dataset[key] for key in loader.files}, **tables}
+    values["answers"] = dataset.get("answers")
+    files = {}
+    for key, value in values.items():
+        if value is None:
+            continue
+        names, path = loader.files.get(key, []), Path(value)
+        is_table = loader.shards if key in loader.files else key in ("forget.like", "forget.unlike")
+        if names:
+            both = [(path / name, path / f"{name}.zip") for name in names]
+            files[key] = [packed if packed.is_file() else plain for plain, packed in both]
+        elif copies.is_remote(value):
+            files[key] = [copies.receipt_path(value)]
+        elif is_table and (path.is_dir() or "*" in path.name):
+            files[key] = tabular.find(path)
+        else:
+            files[key] = [path]
+    return files
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
     """Return the raw files of a completed dataset, to declare as inputs; none without a path."""
-    return [str(path) for raw in raw_paths(dataset) for path in raw.files]
+    return [str(path) for paths in raw_paths(dataset).values() for path in paths]
 
 
 def vector_shards(path: str | Path) -> list[Path]:

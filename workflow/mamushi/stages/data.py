@@ -33,8 +33,9 @@ def raw_digests(config: Config, dataset: str) -> dict[str, str]:
 
 
 def _digests_of(definition: Mapping[str, Any]) -> dict[str, str]:
-    by_key = [map(str, raw.files) for raw in raw_paths(definition)]
-    return {name: sha for paths in by_key for name, sha in content_digests(paths).items()}
+    by_key = raw_paths(definition).values()
+    by_name = [content_digests(map(str, paths)).items() for paths in by_key]
+    return {name: sha for digests in by_name for name, sha in digests}
 
 
 class ExamplesSettings(Settings):
