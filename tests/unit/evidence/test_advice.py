@@ -38,14 +38,6 @@ def test_budgets_of_straight_curves(target: str, value: float, budget: float) ->
     assert (row["target"], row["value"]) == (target, value)
 
 
-def test_a_region_that_removes_more_than_the_whole() -> None:
-    """The first crossing counts."""
-    rows = frontier("beyond", 1.0, overshoot=0.5)
-    assert max(row["gain"] for row in rows) > 1
-    found = one(advice(rows, [("removal", 1.0)]))
-    assert found["budget"] == pytest.approx(0.5, abs=1e-9)
-
-
 def test_the_interval_spans_seeds_and_bands_and_is_rounded_outwards() -> None:
     rows = [*frontier("s", 1.0, 0, width=0.1), *frontier("s", 2.0, 1, width=0.05)]
     row = one(advice(rows, [("removal", 0.49)]))

@@ -12,8 +12,6 @@ from mamushi.evidence.geometry import (
     affinity,
     angles,
     geometry_columns,
-    geometry_summary,
-    reaches,
 )
 from mamushi.io import schemas
 from mamushi.selection.pool import Pool
@@ -112,28 +110,3 @@ def test_angles_of_known_planes() -> None:
     cosines = np.diag(np.cos(wanted)) @ turn
     np.testing.assert_allclose(angles(cosines), [10, 30, 50, 90], atol=1e-6)
     assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))
-
-
-def test_summary_reads_the_quoted_numbers() -> None:
-    k = np.arange(1, 101)
-    columns = {
-        "k": k,
-        **{"variance_forget": k / 200, "variance_retain": k / 400},
-        **{"energy_forget": k / 100, "energy_retain": (k / 100) ** 2},
-        "power_cumulative": k / 100,
-        "affinity": np.where(k <= 50, 0.3 + k / 1000, 0.9),
-        "angle_median": 60.0 - k / 2,
-    }
-    wanted = {
-        **{"components": 100, "power_90": 90, "power_95": 95},
-        **{"affinity_min": 0.301, "affinity_max": 0.35},
-        **{"variance_forget_50": 0.25, "variance_retain_50": 0.125},
-        **{"angle_median_2": 59.0, "angle_median_50": 35.0},
-        **{"energy_forget_25": 0.25, "energy_retain_25": 0.0625},
-        **{"energy_forget_50": 0.5, "energy_retain_50": 0.25},
-    }
-    assert geometry_summary(columns) == pytest.approx(wanted)
-    assert [reaches(k / 100, share) for share in (0.1, 0.105, 1.0, 1.1)] == [10, 11, 100, 100]
-    short = geometry_summary({name: values[:1] for name, values in columns.items()})
-    missing = {name for name, value in short.items() if value is None}
-    assert missing == {name for name in wanted if name.endswith(("_2", "_25", "_50"))}

@@ -54,10 +54,3 @@ def test_frequencies_and_overlaps_by_hand() -> None:
     assert frequency[0.5, "c"] == pytest.approx(1 / 3)
     assert frequency[0.5, "d"] == 0
     assert columns["rank"].tolist() == [1, 2, 3, 4] * 3
-
-
-def test_without_refits_nothing_is_claimed_of_another_run() -> None:
-    _, told = stability_columns(*rankings(scores_table([4.0, 3.0, 9.0, 2.0, 1.0]), []), [0.5])
-    assert told["rankings"] == 1
-    assert "spearman" not in told
-    assert told["budgets"]["0.50"]["expected_overlap"] is None

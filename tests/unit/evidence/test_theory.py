@@ -14,13 +14,11 @@ from mamushi.evidence.frontier import psi
 from mamushi.evidence.theory import (
     Population,
     bce_regret,
-    score_error_constant,
     some_texts,
     theory_rows,
     transfer,
     window_bound,
 )
-from studies.theory.bounds import best_delta, least_mass_bound, mass_bound
 from tests.support import divergences
 from tests.unit.evidence.test_truth import WORLDS, drawn
 
@@ -132,15 +130,6 @@ def test_the_window_is_the_best_there_is() -> None:
     assert window_bound(distances, 0.01, 9.0) == (1.0, None)
 
 
-def test_the_least_bound_is_at_the_best_delta() -> None:
-    for a, m, delta0, r in ((0.02, 0.3, 1.0, 0.1), (0.5, 0.01, 1.0, 0.0), (0.1, 0.0, 2.0, 0.5)):
-        deltas = np.linspace(1e-4, delta0 - r, 100_001)
-        bounds = [mass_bound(a, m, float(delta), r) for delta in deltas[1:]]
-        assert least_mass_bound(a, m, delta0, r) == pytest.approx(min(bounds), rel=1e-4)
-        assert mass_bound(a, m, best_delta(a, m, delta0, r), r) <= min(bounds) + 1e-12
-    assert least_mass_bound(0.02, 0.3, 1.0) == pytest.approx(2 * math.sqrt(2 * 0.3 * 0.02))
-
-
 def test_the_simplified_corollary_needs_the_factor_of_the_priors() -> None:
     """As printed, epshat <= eps* + 2 sqrt(2 M a), which fails where pi1/pi2 is large."""
     n, pi1 = 2000, 0.999
@@ -157,25 +146,3 @@ def test_the_simplified_corollary_needs_the_factor_of_the_priors() -> None:
     assert lost > 1.5 * printed
     assert lost < transfer(printed, population.bound, pi1)[1]
     assert psi(np.array([-30.0]), pi1)[0] == pytest.approx(pi1 / (1 - pi1), rel=1e-6)
-
-
-def test_regrets_do_not_vanish_with_the_density_at_the_threshold() -> None:
-    """Corollary "saturation": O(sqrt(M)) for a fixed error. Here M = 0, and the regret stays."""
-    ratio = np.repeat([1.0, -1.0], 50)
-    estimate = ratio.copy()
-    estimate[40:60] *= -1
-    population = Population.of(ratio, estimate, 0.3)
-    rows = {row["statement"]: row for row in theory_rows(population, [0.5])}
-    assert rows["transfer_removal"]["measured"] > 0.05
-    delta0 = 1.9
-    assert rows["mass"]["measured"] == pytest.approx(0.2)
-    assert least_mass_bound(population.error, 0.0, delta0) == pytest.approx(
-        population.error / delta0
-    )
-    assert rows["mass"]["measured"] <= population.error / delta0
-
-
-def test_the_arithmetic_that_the_paper_prints() -> None:
-    assert round(math.exp(4.569)) == 96  # "approximately 130 times more likely"
-    assert round(100 * 4.007 / 4.569) == 88  # "84%"
-    assert score_error_constant(4.569) > 1e5
