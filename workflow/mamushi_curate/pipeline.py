@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -28,8 +27,6 @@ FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
 INFLUENCE = ("influence", "token_influence")
 """Selectors that a stage of their own scores."""
-OUTPUTS = ("out", "examples")
-"""Options of which the first names a stage's log."""
 
 
 class Pipeline:
@@ -57,11 +54,8 @@ class Pipeline:
         self.refitted = config["evidence"]["refits"]["whole"] > 0
         self.of_texts = selectors.leading_first(config)
         self.of_tokens = selectors.token_rankings(config)
-        self.by_influence = [
-            name
-            for name in config["selectors"]
-            if selectors.kind_of(config, name).name in INFLUENCE
-        ]
+        kinds = {name: selectors.kind_of(config, name).name for name in config["selectors"]}
+        self.by_influence = [name for name, kind in kinds.items() if kind in INFLUENCE]
         self.budgets = [paths.beta(budget) for budget in grid.budgets(config)]
 
     # What a ranking consists of, in the order of the data -----------------------------------------
@@ -267,10 +261,10 @@ class Pipeline:
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
-        log = self.root / "logs" / _log(name, options, wildcards)
+        log = self.root.joinpath("logs", name.replace("-", "_"), *map(str, wildcards.values()))
         with hidden_gpus(stage, job.execution.device), claimed(job.outputs):
             if self.record is None or not self.record.is_current(job):
-                with _logged(log):
+                with _logged(log.with_name(f"{log.name}.log")):
                     job.run()
             if self.record is not None:
                 self.record.add(job, wildcards)
@@ -293,16 +287,6 @@ def _of(pattern: str, selector: str) -> str:
     return pattern.replace("{selector}", selector)
 
 
-def _log(name: str, options: Mapping[str, Any], wildcards: Mapping[str, Any]) -> Path:
-    """Return the log of a stage, where its rule has it: named by the wildcards of its output."""
-    outputs = [options[key] for key in OUTPUTS if key in options]
-    out = outputs[0] if isinstance(outputs[0], str) else outputs[0][0]
-    folders = {"seed": "seed{seed}", "beta": "beta{beta}"}
-    words = [folders.get(word, f"{{{word}}}") for word in re.findall(r"{(\w+)}", str(out))]
-    path = "/".join(words).format(**wildcards)
-    return Path(name.replace("-", "_")) / f"{path}.log"
-
-
 @contextlib.contextmanager
 def _logged(log: Path) -> Iterator[None]:
     """Write into ``log`` what a stage prints within the block, but for its progress."""
@@ -314,14 +298,11 @@ def _logged(log: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def hidden_gpus(stage: Stage, device: str) -> Iterator[None]:
     """Within the block, let a stage that computes without one see no GPU."""
-    if stage.is_on_gpu and device == "auto":
-        yield
-        return
     before = os.environ.get(VISIBLE)
-    os.environ[VISIBLE] = ""
+    if not (stage.is_on_gpu and device == "auto"):
+        os.environ[VISIBLE] = ""
     try:
         yield
     finally:
-        os.environ.pop(VISIBLE)
-        if before is not None:
-            os.environ[VISIBLE] = before
+        os.environ.pop(VISIBLE, None)
+        os.environ |= {} if before is None else {VISIBLE: before}
