@@ -5,14 +5,11 @@
 
 for name, drawing in plugins("figure").items():
     of_cell = drawing.of == "cell"
-    pdf, png = [
-        pattern.replace("{figure}", name)
-        for pattern in (
-            [paths.CELL_FIGURE, paths.CELL_FIGURE_PNG]
-            if of_cell
-            else [paths.FIGURE, paths.FIGURE_PNG]
-        )
-    ]
+    pdf, png = (
+        (paths.CELL_FIGURE, paths.CELL_FIGURE_PNG)
+        if of_cell
+        else (paths.FIGURE, paths.FIGURE_PNG)
+    )
     place = f"{name}/{{dataset}}/{{model}}/seed{{seed}}" if of_cell else name
 
     rule:
@@ -24,9 +21,9 @@ for name, drawing in plugins("figure").items():
                 for table in drawing.reads
             ],
         output:
-            out=pdf,
+            out=pdf.replace("{figure}", name),
             png=report(
-                png,
+                png.replace("{figure}", name),
                 caption=f"../report/{name}.rst",
                 category=drawing.category,
                 labels={"figure": drawing.label}
@@ -40,20 +37,14 @@ for name, drawing in plugins("figure").items():
         params:
             # The folder in which it finds what it shows. Not in the command, which is put together
             # when the loop is over.
-            tables=(
-                (lambda wildcards: "results")
-                if of_cell
-                else (
-                    lambda wildcards, input: os.path.dirname([*input, paths.TABLE][0])
-                )
-            ),
+            tables="results" if of_cell else paths.TABLES,
             settings=settings("figure", *(CELL if of_cell else ()), name=name),
         shell:
             "exec python -m mamushi figure --tables {params.tables:q} --out {output.out:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule figure_study:
+use rule figure_sad as figure_study with:
     input:
         expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
     output:
@@ -66,11 +57,6 @@ rule figure_study:
         ),
     log:
         "results/logs/figure/study/{study}.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
+        tables=lambda wildcards: f"{paths.TABLES}/{wildcards.study}",
         settings=settings("figure", "study", name="sad"),
-    shell:
-        "exec python -m mamushi figure --tables results/tables/{wildcards.study}"
-        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
