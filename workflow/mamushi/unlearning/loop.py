@@ -46,20 +46,16 @@ class Outcome:
 
 
 class _Text(NamedTuple):
-    """A text of a step."""
+    """A text of a step: a row of the forget or retain texts, and what is predicted in it."""
 
-    id: str
-    forget: bool
-    tokens: NDArray[np.int32]
+    texts: TokenSet
+    row: int
     labels: NDArray[np.int32]
-    weights: NDArray[np.float32]
-    start_nll: float | None = None
-    """Under the start model; of forget texts, where the unlearner needs it."""
 
     @property
     def predicted(self) -> int:
         """Return how many of its tokens are predicted: all but the first, or those unlearned."""
-        return int(self.weights[1:].sum())
+        return int(self.texts.weights_of(self.row)[1:].sum())
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
@@ -226,58 +222,55 @@ class _Run:
 
     def step(self, number: int) -> Step:
         texts = self.texts_of(number)
-        lengths = [
-            [text.predicted for text in texts if text.forget == domain] for domain in (True, False)
-        ]
         # Predicted tokens and texts of forget, then of retain.
-        sizes = [(sum(of_domain), len(of_domain)) for of_domain in lengths]
+        counts = [
+            [text.predicted for text in texts if text.texts is domain]
+            for domain in (self.forget, self.retain)
+        ]
+        sizes = [(sum(of_domain), len(of_domain)) for of_domain in counts]
         pieces = micro_batches(texts, self.size, self.accelerator)
-        epoch = (number + 1) * self.batch / len(self.forget)
         shares = [partial(self._losses, piece, sizes) for piece in pieces]
+        epoch = (number + 1) * self.batch / len(self.forget)
         return Step(shares, sizes[0][0] + sizes[1][0], epoch)
 
     def texts_of(self, number: int) -> list[_Text]:
         """Return the texts of step ``number`` that have a token to predict, forget texts first."""
-        forget, retain = self.forget, self.retain
-        texts = []
-        rows = examples_of_step(number, len(forget), self.batch, self.seed)
+        forget, retain, texts = self.forget, self.retain, list[_Text]()
+        rows = examples_of_step(number, len(forget), self.batch, self.seed).tolist()
         for place, row in enumerate(rows):
-            tokens = labels = forget[row]
+            labels = forget[row]
             if self.method.random_labels:
                 # By the text's place in the step and not by who computes it, so that neither
                 # micro-batches nor processes nor a restart change them.
                 where = [self.seed, number, place]
-                labels = random_labels(tokens, self.labels, self.special, where)
-            start = None if self.start_nll is None else float(self.start_nll[row])
-            weights = forget.weights_of(row)
-            texts.append(_Text(str(forget.ids[row]), True, tokens, labels, weights, start))
-        for row in examples_of_step(number, len(retain), self.retain_batch, self.retain_seed):
-            of_row = retain[row], retain[row], retain.weights_of(row)
-            texts.append(_Text(str(retain.ids[row]), False, *of_row))
+                labels = random_labels(labels, self.labels, self.special, where)
+            texts.append(_Text(forget, row, labels))
+        rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed).tolist()
+        texts += [_Text(retain, row, retain[row]) for row in rows]
         return [text for text in texts if text.predicted]
 
     def _losses(
         self, texts: Sequence[_Text], sizes: Sequence[tuple[int, int]], module: nn.Module
     ) -> list[Tensor]:
         """Compute the losses by one forward pass over texts of both domains."""
-        device, forget = self.accelerator.device, self.forget
+        device = self.accelerator.device
         # A process without a text runs the model all the same, on one that does not count.
-        read = texts or [_Text("", True, forget[0], forget[0], forget.weights_of(0))]
+        read = texts or [_Text(self.forget, 0, self.forget[0])]
         batch = collate(
-            [text.tokens for text in read],
+            [text.texts[text.row] for text in read],
             device,
             shared=self.shared,
-            ids=[text.id for text in read],
+            ids=[str(text.texts.ids[text.row]) for text in read],
             labels=[text.labels for text in read],
-            weights=[text.weights for text in read],
+            weights=[text.texts.weights_of(text.row) for text in read],
         )
         sums = module(batch)[: len(texts)]
         counts = to_device(np.array([text.predicted for text in texts], np.float32), device)
-        first = sum(text.forget for text in texts)
+        rows = [text.row for text in texts if text.texts is self.forget]
         start_sums = None
         if self.start_nll is not None:
-            values = np.array([text.start_nll for text in texts[:first]], dtype=np.float64)
-            start_sums = to_device(values, device).to(sums.dtype)
+            start_sums = to_device(self.start_nll[rows], device).to(sums.dtype)
+        first = len(rows)
         lost = Nll(sums[:first], counts[:first], *sizes[0], start_sums)
         retained = Nll(sums[first:], counts[first:], *sizes[1])
         return [self.method.code.loss(lost, retained, self.settings), lost.mean(), retained.mean()]
