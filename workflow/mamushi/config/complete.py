@@ -1,7 +1,7 @@
 """From what the user wrote to a complete configuration: types, defaults, plug-ins, every mistake.
 
 The declaration in ``sections`` and the ``Settings`` of the plug-ins say everything that is checked
-one section at a time (``reading``); ``checks`` has the rest. All mistakes are told at once, a line
+one section at a time (``reading``); ``checks`` has the rest. Mistakes are told together, a line
 each, before anything runs. Nothing heavy is imported, since this runs whenever a Snakefile is read.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from mamushi.config import sections
 from mamushi.config.checks import check_names, checks, comparisons
-from mamushi.config.kinds import Section, as_plain
-from mamushi.config.reading import read_section, refuse
+from mamushi.config.kinds import Config, Section, as_plain, hints
+from mamushi.config.reading import ConfigError, read_section, refuse
 from mamushi.config.selectors import derives, of_texts
 from mamushi.errors import instead
 from mamushi.registry import plugin, plugins
@@ -28,21 +28,19 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
     variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
+    full = read_section(sections.configuration(), as_plain(config))
     mistakes: list[str] = []
-    full = read_section(sections.configuration(), as_plain(config), "", mistakes)
-    shared: dict[str, Any] = {}
-    # What is wrong in a training that others change is told once.
-    if not mistakes:
-        shared = {"model": full["training"], "unlearner": full["unlearning"]["training"]}
     for kind in ("dataset", "model", "selector", "unlearner"):
-        entries: Any = full.get(f"{kind}s")
-        for name, definition in entries.items() if isinstance(entries, dict) else ():
-            if isinstance(definition, dict):
-                entries[name] = _read_definition(kind, name, definition, shared, mistakes)
+        definitions = full[f"{kind}s"]
+        for name, definition in definitions.items():
+            try:
+                definitions[name] = _read_definition(full, kind, name, definition)
+            except ConfigError as error:
+                mistakes += error.lines
     refuse(mistakes)
     full["studies"] = {k: axes for k, axes in (full["studies"] or {}).items() if axes is not None}
     full["removal"]["ratio"] = full["removal"]["ratio"] or _default_ratio(full)
-    _add_plugins(full, shared)
+    _add_plugins(full)
     _fill_axes(full)
     for dataset in full["datasets"].values():
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
@@ -54,30 +52,25 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_definition(
-    kind: str,
-    name: str,
-    definition: Mapping[str, Any],
-    shared: Mapping[str, Any],
-    mistakes: list[str],
+    full: Config, kind: str, name: str, definition: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a definition with all its keys. Its training is the ``shared`` one with its changes,
-    and a selector's or an unlearner's plug-in has its name unless it says another ``kind``."""
+    """Return a definition with all its keys. Its training is the shared one with its changes, and a
+    selector's or an unlearner's plug-in has its name unless it says another ``kind``. Raises
+    ``ConfigError``."""
     at = f"{kind}s.{name}"
-    if kind == "model":
-        section = sections.sort_of(definition)
-    else:
+    section: type = sections.sort_of(definition)
+    training = full["training"]
+    if kind != "model":
         default = {"kind": name} if kind != "dataset" and name in plugins(kind) else {}
-        definition = default | dict(definition)
+        definition, training = default | dict(definition), full["unlearning"]["training"]
         of = definition.get("kind")
         if not isinstance(of, str) or of not in plugins(kind):
-            wrong = "missing" if of is None else f"{of!r} is not allowed"
-            mistakes.append(f"{at}.kind: {wrong}; {instead(of, plugins(kind))}")
-            return dict(definition)
+            raise ConfigError([f"{at}.kind: {of!r} is not allowed; {instead(of, plugins(kind))}"])
         section = plugin_section(kind, of)
     changes = definition.get("training", {})
-    if kind in shared and isinstance(changes, dict) and "embeddings" not in definition:
-        definition = {**definition, "training": laid_over(shared[kind], changes)}
-    return read_section(section, definition, at, mistakes)
+    if "training" in hints(section) and isinstance(changes, dict):
+        definition = {**definition, "training": laid_over(training, changes)}
+    return read_section(section, definition, at)
 
 
 def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +104,7 @@ def _default_ratio(full: Mapping[str, Any]) -> str:
     return "mamushi"
 
 
-def _add_plugins(full: dict[str, Any], shared: Mapping[str, Any]) -> None:
+def _add_plugins(full: dict[str, Any]) -> None:
     """Add a definition of each selector and unlearner that is asked for by the name of its kind, or
     that another selector derives from."""
     for kind in ("selector", "unlearner"):
@@ -121,7 +114,7 @@ def _add_plugins(full: dict[str, Any], shared: Mapping[str, Any]) -> None:
             names += [full["removal"]["ratio"], *full["evidence"]["compared"], *definitions]
         for name in names:
             if name not in definitions and name in plugins(kind):
-                definitions[name] = _read_definition(kind, name, {}, shared, [])
+                definitions[name] = _read_definition(full, kind, name, {})
             if kind == "selector" and name in definitions:
                 base = derives(full, name)
                 names += [base] if base is not None and base not in names else []

@@ -37,22 +37,22 @@ def _adapter(section: type) -> TypeAdapter[Any]:
     return TypeAdapter(section)
 
 
-def read_section(section: type, value: Any, at: str, mistakes: list[str]) -> dict[str, Any]:
-    """Return the keys of a section with all defaults, in plain values, and add to ``mistakes``;
-    where there are any the keys are as they were given."""
+def read_section(section: type, value: Any, at: str = "") -> dict[str, Any]:
+    """Return the keys of the section at a key with all defaults, in plain values. Raises
+    ``ConfigError``."""
     from pydantic import ValidationError
 
     value = _with_nulls(json.loads(json.dumps(value, default=str)))
     try:
         # Numbers and switches may be text, as on the command line.
-        return as_plain(_adapter(section).validate_python(value))
+        plain: dict[str, Any] = as_plain(_adapter(section).validate_python(value))
     except ValidationError as error:
         lines: dict[str, str] = {}
         for mistake in error.errors(include_url=False):
             key, words = _mistake(section, value, mistake)
             lines.setdefault(f"{at}{key}".removeprefix("."), words)
-        mistakes += [f"{key}: {words}" for key, words in lines.items()]
-        return value if isinstance(value, dict) else {}
+        raise ConfigError(f"{key}: {words}" for key, words in lines.items()) from None
+    return plain
 
 
 def _with_nulls(value: Any) -> Any:
