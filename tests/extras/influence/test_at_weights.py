@@ -19,7 +19,6 @@ from mamushi_extras.influence.at_weights import (
     draw_by_fold,
     measure_at_weights,
     second_moment,
-    target_folds,
 )
 from tests.extras.influence.test_measuring import (
     HOW,
@@ -42,8 +41,7 @@ def measured(
 ) -> tuple[Any, dict[int, Targets]]:
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
-    folds = target_folds(TEXTS, None, others, SEED)
-    targets = draw_by_fold(TEXTS, folds, others, MOST, SEED)
+    targets = draw_by_fold(TEXTS, None, others, MOST, SEED)[1]
     how = (MOST, None, BATCHES, HOW, SEED, accelerator)
     return measure_at_weights(language_model, TEXTS, others, *how)[0], targets
 
@@ -88,7 +86,7 @@ def test_it_is_the_slope_of_each_tokens_loss_by_the_moment_of_the_texts(
     values, targets = measured(language_model)
     assert torch.equal(flat(language_model.parameters()), before)
     assert all(p.grad is None for p in language_model.parameters())
-    folds = target_folds(TEXTS, None, NONE, SEED)
+    folds = draw_by_fold(TEXTS, None, NONE, MOST, SEED)[0]
     assert {*folds} == {*targets} == {0, 1}
     assert apart(values, expected(language_model, folds, targets)) < 1e-3
 
@@ -109,8 +107,8 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
     groups = np.arange(60) // 3  # of both domains
     for seed in range(20):
         for codes in (None, groups):
-            folds = target_folds(texts, codes, NONE, seed)
-            for fold, targets in draw_by_fold(texts, folds, NONE, 99, seed).items():
+            folds, drawn_targets = draw_by_fold(texts, codes, NONE, 99, seed)
+            for fold, targets in drawn_targets.items():
                 scored = {*texts.ids[folds == fold]}
                 drawn = {name for of in targets.values() for name in of.ids}
                 assert scored and drawn and not scored & drawn

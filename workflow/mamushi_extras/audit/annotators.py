@@ -69,20 +69,20 @@ def count_answers(audit: Mapping[str, Any], merged: pd.Series) -> Answers:
 
 
 def agreement(people: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return of each two annotators on how many ``texts`` both say yes or no, the share on which
-    they ``agree``, Cohen's ``kappa`` (None where both always say the same word), and the ids on
-    which they ``differ``."""
+    """Return of each two annotators on how many ``texts`` both say yes or no, if on any, the share
+    on which they ``agree``, Cohen's ``kappa`` (1 where both always say the same word), and the
+    ids on which they ``differ``."""
     from sklearn.metrics import cohen_kappa_score
 
     rows = []
     for pair in itertools.combinations(people, 2):
         both = people[[*pair]]
         both = both[both.isin([YES, NO]).all(axis=1)]
-        first, second = (both[who] for who in pair)
-        differ = both.index[first != second].tolist()
-        agree = 1 - len(differ) / len(both) if len(both) else None
-        told = len({*first, *second}) > 1
-        kappa = float(cohen_kappa_score(first.tolist(), second.tolist())) if told else None
-        row = {"annotators": [*pair], "texts": len(both), "agree": agree}
-        rows.append(row | {"kappa": kappa, "differ": differ})
+        if len(both):
+            first, second = (both[who].tolist() for who in pair)
+            differ = both.index[both[pair[0]] != both[pair[1]]].tolist()
+            about = {"annotators": [*pair], "texts": len(both), "differ": differ}
+            told = len({*first, *second}) > 1
+            kappa = float(cohen_kappa_score(first, second)) if told else 1.0
+            rows.append({**about, "agree": 1 - len(differ) / len(both), "kappa": kappa})
     return rows

@@ -20,7 +20,6 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from mamushi.data.groups import GroupCodes
-from mamushi.errors import UserError
 from mamushi.io.domains import FORGET
 from mamushi.lm import sharding
 from mamushi.lm.tokens import TokenSet, subset
@@ -39,31 +38,17 @@ Targets = Mapping[str, TokenSet]
 """Texts of either domain whose NLL counts."""
 
 
-def target_folds(
-    texts: TokenSet, groups: GroupCodes | None, contamination: TokenSet, seed: int
-) -> NDArray[np.int16]:
-    """Return the fold (texts,) of each ranked text: 0 and 1 where targets of the one are of the
-    other, all 0 where the contamination section has texts to be targets. A group is in one fold.
-    Raises ``UserError`` for too few texts."""
-    if len(contamination):
-        return np.zeros(len(texts), np.int16)
-    try:
-        return stratified_folds(texts.domains == FORGET, 2, seed, groups)
-    except UserError as error:
-        problem = f"influence: one half of the texts is measured by the other; {error.problem}"
-        raise UserError(problem, do="give the dataset more texts, or rank by mamushi") from None
-
-
 def draw_by_fold(
-    texts: TokenSet, folds: NDArray[np.int16], contamination: TokenSet, most: int, seed: int
-) -> dict[int, Targets]:
-    """Draw the targets of each fold, at most so many a domain: none of its own texts. Raises
-    ``UserError`` as ``draw_targets``."""
-
-    def candidates(fold: int) -> TokenSet:
-        return contamination or subset(texts, np.flatnonzero(folds != fold))
-
-    return {fold: draw_targets(candidates(fold), most, seed) for fold in np.unique(folds).tolist()}
+    texts: TokenSet, groups: GroupCodes | None, contamination: TokenSet, most: int, seed: int
+) -> tuple[NDArray[np.int16], dict[int, Targets]]:
+    """Return the fold (texts,) of each ranked text, and the targets of each fold, at most so many a
+    domain: all of fold 0 where the contamination section has texts to be targets, else of either
+    fold texts of the other. A group is in one fold. Raises ``UserError`` for too few texts."""
+    if len(contamination):
+        return np.zeros(len(texts), np.int16), {0: draw_targets(contamination, most, seed)}
+    folds = stratified_folds(texts.domains == FORGET, 2, seed, groups)
+    others = {fold: subset(texts, np.flatnonzero(folds != fold)) for fold in (0, 1)}
+    return folds, {fold: draw_targets(others[fold], most, seed) for fold in others}
 
 
 def second_moment(
@@ -108,8 +93,7 @@ def measure_at_weights(
 
     Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``.
     """
-    folds = target_folds(texts, groups, contamination, seed)
-    targets = draw_by_fold(texts, folds, contamination, most, seed)
+    folds, targets = draw_by_fold(texts, groups, contamination, most, seed)
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
     values = np.zeros(count_predicted(texts))

@@ -19,7 +19,7 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
 
-_PAGE = Path(__file__).parents[1] / "page"
+PAGE = Path(__file__).parents[1] / "page"
 SIZE = 300
 """Texts that a person reads in an hour."""
 READERS = 2
@@ -30,8 +30,6 @@ ONE_READER = (
 )
 SOURCES = ("listed", "kept", "retain")
 """What there is to draw from: retain texts are labelled ones that nobody ranked for removal."""
-MOST_SHOWN = 5
-"""Texts on which people differ that are printed."""
 FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 """How likely a labelled text is of the domain, by what it was labelled, since labels err."""
 
@@ -93,9 +91,11 @@ def draw_audit(args: argparse.Namespace) -> None:
 
     from mamushi.evidence.ranking import read_texts_of
     from mamushi.io.files import read_json, write_json, write_text
+    from mamushi.io.provenance import fingerprint
     from mamushi.selection.removals import digest_of_ids
     from mamushi_curate.commands import _removal_list
     from mamushi_extras.audit import auditing
+    from mamushi_extras.pages import ranking_page
 
     listed = _removal_list.read_list(args.list)
     windows = (listed.rows or {}).get("windows")
@@ -135,9 +135,12 @@ def draw_audit(args: argparse.Namespace) -> None:
     if to.exists() and read_json(to) != audit:
         do = "name another folder in --out, or remove this one with its answers"
         raise UserError("another audit is there", where=to, do=do)
-    html = page_html(f"Audit of {place['dataset']}", audit, names, texts)
+    shown = {"audit": fingerprint(audit), **ranking_page.page_texts(names, texts)}
+    values = {"title": f"Audit of {place['dataset']}", "question": args.question}
+    values["script"] = (PAGE / "audit.js").read_text(encoding="utf-8")
+    values["data"] = ranking_page.json_in_html(shown)
     write_json(to, audit)
-    write_text(page, html)
+    write_text(page, ranking_page.render("audit", PAGE, after="page", **values))
     wide = auditing.expect_widths(design, len(drawn))
     say_expected(strata, manifest, wide)
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
@@ -160,20 +163,6 @@ def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[st
     pairs = zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
     answers = {name: answer for name, answer in pairs if answer}
     return {same: answers[name] for name in answers for same in (name, *copies.get(name, ()))}
-
-
-def page_html(
-    title: str, audit: Mapping[str, Any], ids: Sequence[str], texts: Sequence[str]
-) -> str:
-    """Return the page on which a person answers: one HTML file that opens offline."""
-    from mamushi.io.provenance import fingerprint
-    from mamushi_extras.pages import ranking_page
-
-    shown = {"audit": fingerprint(audit), **ranking_page.page_texts(ids, texts)}
-    values = {"title": title, "question": audit["question"]}
-    values["script"] = (_PAGE / "audit.js").read_text(encoding="utf-8")
-    values["data"] = ranking_page.json_in_html(shown)
-    return ranking_page.render("audit", _PAGE, after="page", **values)
 
 
 def say_expected(
@@ -226,7 +215,9 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
         print(f"  recall and share are of the {passed}")
     pairs = annotators.agreement(people)
     for pair in pairs:
-        print(f"  {agreement_words(pair)}")
+        names, differ = (", ".join(map(repr, pair[key])) for key in ("annotators", "differ"))
+        line = f"  {names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; Cohen's kappa "
+        print(f"{line}{pair['kappa']:.2f}" + (f"; they differ on {differ}" if differ else ""))
     labels, merged = dict(audit["earlier"]), annotators.merge(people)
     for drawn, answer in zip(sample, merged, strict=False):
         if answer != annotators.UNSURE:
@@ -237,14 +228,3 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     write_json(out, {**summary, "labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
     _as_json.put({"merged": out, **summary})
-
-
-def agreement_words(pair: Mapping[str, Any]) -> str:
-    """Return how far two people agree, in words."""
-    names, kappa = " and ".join(map(repr, pair["annotators"])), pair["kappa"]
-    if not pair["texts"]:
-        return f"{names} have no text in common"
-    line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts"
-    line += "" if kappa is None else f"; Cohen's kappa {kappa:.2f}"
-    differ = ", ".join(map(repr, pair["differ"][:MOST_SHOWN]))
-    return line + (f"; they differ on {differ}" if differ else "")
