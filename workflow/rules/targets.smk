@@ -49,10 +49,6 @@ rule unlearning:
         [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
         expand(paths.TABLE, table=grid.UNLEARNING_TABLES),
         expand(paths.FIGURE, figure=figures_of("unlearning")),
-        expand(
-            paths.FIGURE,
-            figure=figures_of("probe") if config["probe"]["relearning"] else [],
-        ),
 
 
 # Removal lists of the user's, unlearned.

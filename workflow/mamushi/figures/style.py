@@ -116,18 +116,6 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     return drawn
 
 
-def share_panel(axes: Axes, rows: pd.DataFrame, grid: Grid) -> None:
-    """Draw into a panel of shares of the gap the levels of the start and of gold, and the intervals
-    of its rows, from ``value_low`` to ``value_high``."""
-    for share, name in ((0, "nothing removed"), (1, "gold standard")):
-        axes.axhline(share, label=name, **{**REFERENCE, "linestyle": ("-.", "--")[share]})
-    bounded = rows.dropna(subset=["value_low", "value_high"])
-    colours = bounded.selector.map(marks(grid)["palette"]).tolist()
-    axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(low, SHARE_LIMITS[0]), min(high, SHARE_LIMITS[1]))
-
-
 def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
     """Return the figure at its size, named at its edges, with one legend below it: selectors, and
     lines with names. ``bands`` says what they are."""

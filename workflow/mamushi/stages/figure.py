@@ -28,8 +28,8 @@ def axes_shown(
     if drawing.of == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in drawing.reads else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    if drawing.of in ("unlearning", "probe"):
-        axes = grid.axes(config, drawing.of)
+    if drawing.of == "unlearning":
+        axes = grid.axes(config, "unlearning")
     else:
         axes = config["studies"][study] if study else config["grid"]
         axes = of_texts(config, axes) if drawing.of == "evidence" else axes

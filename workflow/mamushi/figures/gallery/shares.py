@@ -20,11 +20,12 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     from mamushi.figures.style import (
         INTERVALS,
         REFERENCE,
+        SHARE_LIMITS,
         blank,
         curves,
         finish,
+        marks,
         rows_of,
-        share_panel,
     )
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
@@ -50,5 +51,11 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     drawn = curves(long, grid, ends=True, errorbar=None)
     for (row, column), axes in drawn.axes_dict.items():
         axes.plot([0, 1], [0, 1], label="in proportion", **{**REFERENCE, "linestyle": ":"})
-        share_panel(axes, long[(long.row == row) & (long.column == column)], grid)
+        for share, name in ((0, "nothing removed"), (1, "gold standard")):
+            axes.axhline(share, label=name, **{**REFERENCE, "linestyle": ("-.", "--")[share]})
+        bounded = long[(long.row == row) & (long.column == column)].dropna()
+        colours = bounded.selector.map(marks(grid)["palette"]).tolist()
+        axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, SHARE_LIMITS[0]), min(high, SHARE_LIMITS[1]))
     return finish(drawn, grid, INTERVALS)
