@@ -11,6 +11,7 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,14 @@ class Pipeline:
         files |= {"posterior": paths.POSTERIOR, "out": paths.MANIFEST}
         self.run("corpus-manifest", selector=name, beta=beta, **files)
 
+    def make_likely_list(self, name: str) -> str:
+        """Write the list of all that is more likely than not of the domain, with its manifest.
+        Return its budget. Raises ``UserError`` where that is nothing, or all."""
+        beta = likely_budget(self.cell, name, self.root)
+        makers = (self.make_list, self.make_corpus_manifest)
+        self.make(*(partial(maker, name, beta) for maker in makers))
+        return beta
+
     def make_ratio(self) -> None:
         """Calibrate the scores that estimate the log-density ratio."""
         self.make_scores(self.ratio)
@@ -281,6 +290,18 @@ class Pipeline:
         if isinstance(files, list):
             return [self._place(file, wildcards) for file in files]
         return files
+
+
+def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RESULTS) -> str:
+    """Return the budget of all texts of a corpus that are more likely than not of the domain.
+    Raises ``UserError`` where that is nothing, or all, or no corpus is ranked."""
+    from mamushi.io.files import read_json
+    from mamushi.io.tables import read_metadata
+    from mamushi.selection.removals import share_of
+
+    about = read_metadata(paths.under(root, paths.POSTERIOR, **cell, selector=selector))
+    counts = read_json(paths.under(root, paths.DATA_CARD, **cell))["counts"]
+    return share_of(int(about["likely"]), counts["corpus"])
 
 
 def _of(pattern: str, selector: str) -> str:

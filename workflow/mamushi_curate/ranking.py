@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,10 @@ from mamushi.evidence.ranking import excerpt, glimpse, read_texts_of
 from mamushi.evidence.verdict import ADVICE_WORDS
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
-from mamushi.io.tables import read_metadata, read_table
+from mamushi.io.tables import read_table
 from mamushi.lm import device
 from mamushi.registry import plugin
 from mamushi.running.threads import as_in_a_command
-from mamushi.selection.removals import share_of
 from mamushi_curate.commands import init
 from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.commands._removal_list import read_list
@@ -153,13 +152,9 @@ def _ranking(pipeline: Pipeline, selector: str, folder: Any, rows: int) -> Ranki
     schema = POSTERIOR if pipeline.is_corpus else schemas.SCORES
     path = pipeline.path(pipeline.ranking_pattern, selector=selector)
     if pipeline.is_corpus:
-        corpus = read_json(pipeline.path(paths.DATA_CARD))["counts"]["corpus"]
-        with suppress(UserError):
-            beta = share_of(int(read_metadata(path)["likely"]), corpus)
-            likely, budgets = float(beta), sorted({*budgets, float(beta)})
-            makers = (pipeline.make_list, pipeline.make_corpus_manifest)
-            with as_in_a_command():
-                pipeline.make(*(partial(maker, selector, beta) for maker in makers))
+        with suppress(UserError), as_in_a_command():
+            likely = float(pipeline.make_likely_list(selector))
+            budgets = sorted({*budgets, likely})
     lists = {}
     for beta in budgets:
         at = {"selector": selector, "beta": paths.beta(beta)}

@@ -11,12 +11,12 @@ import argparse
 import itertools
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.config import grid
 from mamushi.config.selectors import token_rankings
+from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi_curate import one_process
@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     budget = parser.add_mutually_exclusive_group(required=True)
     share = "share of the forget texts, above 0 and below 1, in steps of 0.000001"
-    budget.add_argument("--budget", metavar="SHARE", help=share)
+    budget.add_argument("--budget", type=float, metavar="SHARE", help=share)
     budget.add_argument("--texts", type=int, metavar="NUMBER", help="number of forget texts")
     likely = "all that is more likely than not of the domain, of a corpus that nobody labelled"
     budget.add_argument("--likely", action="store_true", help=likely)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     paths_of_lists = [paths.REMOVAL.format(**wildcards) for wildcards in lists]
     # Of a corpus, every list can have its manifest.
-    with_manifests = [wildcards for wildcards in lists if _corpus(wildcards["dataset"])]
+    with_manifests = [of for of in lists if unlabelled(config["datasets"][of["dataset"]])]
     status = 0
     if one_process.suits(args, config):
         with one_process.held(args, configfiles[-1], config) as pipeline:
@@ -80,52 +80,19 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _counts(dataset: str) -> Mapping[str, Any]:
-    """Return what was counted of a dataset; nothing where nothing is ranked."""
-    from mamushi.io.files import read_json
-
-    path = Path(paths.DATA_CARD.format(dataset=dataset))
-    return dict(read_json(path)["counts"]) if path.is_file() else {}
-
-
-def _corpus(dataset: str) -> int | None:
-    """Return how many texts are ranked of a corpus that nobody labelled; None of other datasets."""
-    return _counts(dataset).get("corpus")
-
-
-def likely(cell: Mapping[str, Any], selector: str) -> str:
-    """Return the budget of all texts of a corpus that are more likely than not of the domain.
-    Raises ``UserError`` where there is none, or nobody ranked a corpus."""
-    from mamushi.io.tables import read_metadata
-    from mamushi.selection.removals import share_of
-
-    path = Path(paths.POSTERIOR.format(**cell, selector=selector))
-    n = _corpus(cell["dataset"])
-    if n is None or not path.is_file():
-        do = "rank one with mamushi rank --like, or give --budget"
-        raise UserError("no corpus without labels is ranked here", where=path, do=do)
-    return share_of(int(read_metadata(path)["likely"]), n)
-
-
 def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget as it stands in file names."""
     from mamushi.io.domains import FORGET, INFERENCE
+    from mamushi.io.files import read_json
     from mamushi.selection.removals import share_of
+    from mamushi_curate.pipeline import likely_budget
 
     if args.likely:
-        return likely(cell, selector)
+        return likely_budget(cell, selector)
     if args.texts is not None:
-        counts = _counts(cell["dataset"])
-        if not counts:
-            do = "rank first, with mamushi rank: it counts the texts"
-            path = paths.DATA_CARD.format(dataset=cell["dataset"])
-            raise UserError("nothing is ranked here", where=path, do=do)
-        whole = counts["sections"][INFERENCE][FORGET]
-        return share_of(args.texts, counts.get("corpus", whole))
-    try:
-        if 0 < float(args.budget) < 1:
-            return paths.beta(args.budget)
-    except ValueError:
-        pass
-    do = "give a share above 0 and below 1, such as 0.125"
-    raise UserError(f"{args.budget!r} is no budget", where="--budget", do=do)
+        counts = read_json(paths.DATA_CARD.format(**cell))["counts"]
+        return share_of(args.texts, counts.get("corpus", counts["sections"][INFERENCE][FORGET]))
+    if not 0 < args.budget < 1:
+        do = "give a share above 0 and below 1, such as 0.125"
+        raise UserError(f"{args.budget!r} is no budget", where="--budget", do=do)
+    return paths.beta(args.budget)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
-from mamushi.config import grid, selectors
+from mamushi.config import grid
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
@@ -64,7 +63,6 @@ def run(args: argparse.Namespace) -> int:
             print(f"{args.out}: ranks {table}", flush=True)
     config = _run.check([args.out])
     cells = [*grid.cells(config["grid"])]
-    before = _listed(cells)
     is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
     if is_here := one_process.suits(args, config):
         _rank_here(args, config, is_seen)
@@ -75,11 +73,6 @@ def run(args: argparse.Namespace) -> int:
     show.show(paths.RESULTS, texts=not is_shown, as_json=args.json)
     if args.quick and not args.json:
         print(f"\n{MISSING}\n", flush=True)
-    for path, listed in _listed(cells).items():
-        was = before.get(path, listed)
-        came, went = listed - was, was - listed
-        if came or went:
-            print(f"{path}: {len(came):,} texts came into the list, {len(went):,} left it")
     return 0
 
 
@@ -98,9 +91,10 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
         if not args.quick:
             ranking = pipeline(config)
             ranking.make(ranking.make_lists, ranking.make_page, ranking.make_evidence)
-            likely = [*_likely(ranking.cell, ranking.of_texts)] if ranking.is_corpus else []
-            makers = (ranking.make_list, ranking.make_corpus_manifest)
-            ranking.make(*(partial(maker, *of) for of in likely for maker in makers))
+            for name in ranking.of_texts if ranking.is_corpus else ():
+                # None is likely, or all are: no list.
+                with contextlib.suppress(UserError):
+                    ranking.make_likely_list(name)
         hooks.print_start_page([args.out], config)
 
 
@@ -118,37 +112,4 @@ def _rank_by_workflow(
         predicted = [cell for cell in labelled if not grid.no_language_model(config, cell["model"])]
         patterns += [(figure, cells), (paths.FRONTIER, labelled), (paths.PREDICTED, predicted)]
     targets = ["removals", *(path.format(**cell) for path, several in patterns for cell in several)]
-    configfiles = [args.out, QUICK] if args.quick else [args.out]
-    status = _run.run(targets, configfiles, args)
-    if status or _run.is_dry(args):
-        return status
-    likely = [
-        pattern.format(**cell, selector=name, beta=beta)
-        for cell in corpora
-        for name, beta in _likely(cell, selectors.leading_first(config))
-        for pattern in (paths.REMOVAL, paths.MANIFEST)
-    ]
-    return _run.run(likely, configfiles, args) if likely else 0
-
-
-def _likely(cell: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each selector with the budget of all that is more likely than not of the domain."""
-    from mamushi_curate.commands import list as lists
-
-    for name in names:
-        # None is, or all are: no list.
-        with contextlib.suppress(UserError):
-            yield name, lists.likely(cell, name)
-
-
-def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
-    """Return the ids of each list that is there."""
-    from mamushi.unlearning.removal import read_ids
-
-    results = {}
-    for cell in cells:
-        for path in sorted(Path().glob(paths.REMOVAL.format(**cell, selector="*", beta="*"))):
-            # A damaged one is made again.
-            with contextlib.suppress(UserError):
-                results[path] = set(read_ids(path))
-    return results
+    return _run.run(targets, [args.out, QUICK] if args.quick else [args.out], args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import show
 from mamushi.io.files import write_json
-from mamushi_curate import one_process
 from mamushi_curate.commands import init, rank
 from mamushi_runs.commands import _run
-from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 
 GRID: dict[str, Any] = {
@@ -106,7 +103,7 @@ def test_a_list_at_a_budget_of_one_s_own(
         assert lines[-1][-3:] == ["--", *wanted]
         assert capsys.readouterr().out.splitlines() == wanted
     for words, said in (
-        (["--budget", "1.5"], "--budget: '1.5' is no budget; give a share above 0"),
+        (["--budget", "1.5"], "--budget: 1.5 is no budget; give a share above 0"),
         (["--budget", "a"], "--budget: 'a' is no budget"),
         (["--budget", "0.12345678"], "'0.12345678' is no budget"),
         (["--texts", "0"], "no list has 0 of 1,700 forget texts"),
@@ -167,33 +164,6 @@ def test_rank_leaves_a_grid_to_the_workflow(
     assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
     assert main(["rank", "--dry-run"]) == 0
     assert len(shown) == 2
-
-
-def test_rank_says_which_lists_are_others_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As with answers for labels; neither of a list that is the same, nor of a new one."""
-    monkeypatch.chdir(tmp_path)
-    data = tmp_path / "d.csv"
-    data.write_text("id,text\n", encoding="utf-8")
-    made = removal_list(Path("results"), {"a": [], "b": [], "c": []}, data=data)
-    same = made.with_name("beta0.10.parquet")
-    shutil.copy(made, same)
-
-    def again(*_: object) -> int:
-        removal_list(Path("results"), {"b": [], "x": []}, data=data)
-        return 0
-
-    cell = {"datasets": ["comments"], "models": ["ours"], "seeds": [0]}
-    Path("mine.yaml").write_text("datasets: null", encoding="utf-8")
-    monkeypatch.setattr(_run, "check", lambda *_: {"grid": cell})
-    monkeypatch.setattr(one_process, "suits", lambda *_: False)
-    monkeypatch.setattr(rank, "_rank_by_workflow", again)
-    monkeypatch.setattr(show, "show", lambda root, texts, as_json: 0)
-    assert main(["rank"]) == 0
-    said = capsys.readouterr().out
-    assert said == f"{made}: 1 texts came into the list, 2 left it\n"
-    assert main(["rank"]) == 0 and capsys.readouterr().out == ""
 
 
 def test_unlearn_adds_the_list_to_the_configuration(
