@@ -176,7 +176,7 @@ class Bank:
             total=self.steps,
             seed=seed,
             accelerator=self.accelerator,
-            kept=kept,
+            remaining=kept,
             updated=updated,
         )
 

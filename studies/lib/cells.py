@@ -79,5 +79,7 @@ def tuned(
     model = open_model(cell.base)
     freeze(model, cell.training)
     device.place(model, cell.training["precision"], accelerator.device)
-    finetune(model, texts, training, total=total, seed=seed, accelerator=accelerator, kept=kept)
+    finetune(
+        model, texts, training, total=total, seed=seed, accelerator=accelerator, remaining=kept
+    )
     return model

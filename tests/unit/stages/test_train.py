@@ -133,10 +133,10 @@ def test_models_of_a_seed_read_what_they_share_in_one_order(
     read: list[list[str]] = []
     trained = training.finetune
 
-    def seen(model: Any, texts: Any, *args: Any, seed: int, kept: Any, **options: Any) -> Any:
-        rows = examples_of_step(0, len(texts), len(texts), seed, kept)
+    def seen(model: Any, texts: Any, *args: Any, seed: int, remaining: Any, **options: Any) -> Any:
+        rows = examples_of_step(0, len(texts), len(texts), seed, remaining)
         read.append([str(texts.ids[row]) for row in rows])
-        return trained(model, texts, *args, seed=seed, kept=kept, **options)
+        return trained(model, texts, *args, seed=seed, remaining=remaining, **options)
 
     monkeypatch.setattr(training, "finetune", seen)
     assert finetune(base, tmp_path / "random", REMOVED) == 0

@@ -33,30 +33,31 @@ def examples_of_step(
     examples: int,
     batch_size: int,
     seed: int,
-    kept: NDArray[np.bool_] | None = None,
+    remaining: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
     """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0, of
-    an endless stream, one freshly shuffled pass after another. ``kept`` (all texts,) says which of
-    all texts the examples are, where some are left out: trainings of one seed read the texts that
-    they share in the same order."""
-    kept = np.ones(examples, dtype=bool) if kept is None else kept
-    rows = np.cumsum(kept) - 1
+    an endless stream, one freshly shuffled pass after another. ``remaining`` (all texts,) says
+    which of all texts the examples are, where some are left out: trainings of one seed read the
+    texts that they share in the same order."""
+    remaining = np.ones(examples, dtype=bool) if remaining is None else remaining
+    rows = np.cumsum(remaining) - 1
     first, last = step * batch_size, (step + 1) * batch_size
     passes = []
     for epoch in range(first // examples, (last - 1) // examples + 1):
-        order = np.random.default_rng([seed, epoch]).permutation(len(kept))
-        passes.append(rows[order[kept[order]]])
+        order = np.random.default_rng([seed, epoch]).permutation(len(remaining))
+        passes.append(rows[order[remaining[order]]])
     start = first % examples
     return np.concatenate(passes)[start : start + batch_size].astype(np.int64)
 
 
 def remaining_of_step(
-    step: int, batch_size: int, seed: int, kept: NDArray[np.bool_]
+    step: int, batch_size: int, seed: int, remaining: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return indices, at most (batch_size,), of the examples in step ``step`` of a training on all
-    texts that are ``kept`` (all texts,): the others leave gaps, and a step may have no example."""
-    rows = examples_of_step(step, len(kept), batch_size, seed)
-    return (np.cumsum(kept, dtype=np.int64) - 1)[rows[kept[rows]]]
+    texts that are ``remaining`` (all texts,): the others leave gaps, and a step may have no
+    example."""
+    rows = examples_of_step(step, len(remaining), batch_size, seed)
+    return (np.cumsum(remaining, dtype=np.int64) - 1)[rows[remaining[rows]]]
 
 
 def batches(

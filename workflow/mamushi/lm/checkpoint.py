@@ -1,4 +1,4 @@
-"""The state of a training in one safetensors file: whole or absent, and free of pickle."""
+"""The state of a training in one safetensors file: gathered or absent, and free of pickle."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def save(
         state = optimizer.state[parameter] or dict.fromkeys(MOMENTS, torch.zeros_like(parameter))
         for key, value in {"parameter": parameter.detach(), **state}.items():
             if key != "step":
-                whole = sharding.full_tensor(value)
+                gathered = sharding.full_tensor(value)
                 # One at a time: no GPU holds all of them.
-                tensors |= {} if launch.is_secondary() else {f"{key}.{name}": whole.cpu()}
+                tensors |= {} if launch.is_secondary() else {f"{key}.{name}": gathered.cpu()}
     for name, column in log.items():
         numbers = [math.nan if value is None else value for value in column]
         tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)

@@ -75,10 +75,10 @@ def generate(
     prompt: NDArray[Any],
     new_tokens: int,
     accelerator: Accelerator,
-    **options: Any,
+    **changes: Any,
 ) -> list[list[int]]:
     """Return at most ``new_tokens`` tokens after each row of ``prompt`` (texts, length), the
-    likeliest unless ``options`` of a ``GenerationConfig`` say otherwise. Of the model's own only
+    likeliest unless ``changes`` of a ``GenerationConfig`` say otherwise. Of the model's own only
     its ends count: no temperature or repetition penalty."""
     ids = torch.tensor(prompt.astype(np.int64), device=accelerator.device)
     config = GenerationConfig(
@@ -86,14 +86,14 @@ def generate(
         use_cache=True,
         eos_token_id=ends(model, tokenizer) or None,
         pad_token_id=padding(tokenizer),
-        **({"do_sample": False, "num_beams": 1} | options),
+        **({"do_sample": False, "num_beams": 1} | changes),
     )
-    given = {"attention_mask": torch.ones_like(ids), "generation_config": config}
+    options = {"attention_mask": torch.ones_like(ids), "generation_config": config}
     configured, model.generation_config = model.generation_config, config
     model.eval()
     try:
         with accelerator.autocast(), by_text(model):
-            generated = call_gathered(model, partial(model.generate, ids, **given))
+            generated = call_gathered(model, partial(model.generate, ids, **options))
     finally:
         model.generation_config = configured
     return [*generated[:, ids.shape[1] :].tolist()]

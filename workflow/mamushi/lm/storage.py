@@ -30,9 +30,9 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
     tensors: dict[str, torch.Tensor] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            whole = sharding.full_tensor(parameter.detach())
+            gathered = sharding.full_tensor(parameter.detach())
             # One at a time: no GPU holds all of them.
-            tensors |= {} if launch.is_secondary() else {name: whole.to("cpu", torch.float32)}
+            tensors |= {} if launch.is_secondary() else {name: gathered.to("cpu", torch.float32)}
     write(path, tensors, header(metadata))
 
 
@@ -69,8 +69,8 @@ def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
     with safe_open(path, framework="pt") as stored:
         names = sorted(stored.keys())
         if f"{head.EDIT_PREFIX}strength" in names:
-            parts = {n.removeprefix(head.EDIT_PREFIX): stored.get_tensor(n) for n in names}
-            return head.HeadEdit(parts, float(parts["strength"]), float(parts["temperature"]))
+            tensors = {n.removeprefix(head.EDIT_PREFIX): stored.get_tensor(n) for n in names}
+            return head.HeadEdit(tensors, float(tensors["strength"]), float(tensors["temperature"]))
         if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.

@@ -323,21 +323,21 @@ def mean_nll(
     seed: int,
     accelerator: Accelerator,
     name: str = "fine-tune",
-    kept: NDArray[np.bool_] | None = None,
+    remaining: NDArray[np.bool_] | None = None,
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
-    predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``; with ``steps:
-    aligned`` that of ``remaining_of_step``."""
+    predicted tokens, sum w nll / sum w. ``remaining`` is that of ``examples_of_step``; with
+    ``steps: aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared, counted = supports(model), texts.counted
-    aligned = kept is not None and settings.get("steps") == "aligned"
-    passed = len(kept) if kept is not None and aligned else len(texts)
+    aligned = remaining is not None and settings.get("steps") == "aligned"
+    passed = len(remaining) if remaining is not None and aligned else len(texts)
 
     def step(number: int) -> Step:
-        if kept is not None and aligned:
-            rows = remaining_of_step(number, batch, seed, kept)
+        if remaining is not None and aligned:
+            rows = remaining_of_step(number, batch, seed, remaining)
         else:
-            rows = examples_of_step(number, len(texts), batch, seed, kept)
+            rows = examples_of_step(number, len(texts), batch, seed, remaining)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         weight = float(counted[rows].sum()) or 1.0
         pieces = micro_batches(rows, size, accelerator)
@@ -365,13 +365,14 @@ def finetune(
     name: str = "fine-tune",
     state: Path | None = None,
     fingerprint: str = "",
-    kept: NDArray[np.bool_] | None = None,
+    remaining: NDArray[np.bool_] | None = None,
     updated: Updated | None = None,
 ) -> Log:
     """Train the parameters that require a gradient, in place, on the texts, by AdamW over batches
     of ``batch_size`` texts and ``total`` steps, by default those of ``steps``. ``state`` and
-    ``fingerprint`` are those of ``train``, ``kept`` is that of ``examples_of_step`` and ``updated``
-    that of ``Objective``. Raises ``UserError`` when there is nothing to train on, and as ``train``.
+    ``fingerprint`` are those of ``train``, ``remaining`` is that of ``examples_of_step`` and
+    ``updated`` that of ``Objective``. Raises ``UserError`` when there is nothing to train on, and
+    as ``train``.
     """
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
@@ -380,7 +381,7 @@ def finetune(
     warmup = int(settings["warmup_steps"])
     rate, schedule = float(settings["learning_rate"]), settings["schedule"]
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
-    objective = mean_nll(model, texts, settings, seed, accelerator, name, kept)
+    objective = mean_nll(model, texts, settings, seed, accelerator, name, remaining)
     model.train()
     return train(
         objective if updated is None else replace(objective, updated=updated),

@@ -132,7 +132,7 @@ def finetune(
         name=settings.role,
         state=state_of(card),
         fingerprint=fingerprint(job.origin),
-        kept=read.kept,
+        remaining=read.remaining,
     )
     save_trained(tensors, model, job.origin)
     if accelerator.is_main_process:
@@ -151,7 +151,7 @@ class Reading(NamedTuple):
     how many ``steps``; ``mass`` is the sum of their tokens' weights where some are left out."""
 
     texts: TokenSet
-    kept: NDArray[np.bool_]
+    remaining: NDArray[np.bool_]
     steps: int
     mass: float | None = None
 
@@ -168,15 +168,15 @@ def reading(
 
     training, weight, texts = settings.training, None, section
     if spans is None:
-        kept = np.isin(section.domains.astype(str), settings.domains)
-        kept &= ~np.isin(section.ids.astype(str), np.array([*removed], dtype=str))
+        remaining = np.isin(section.domains.astype(str), settings.domains)
+        remaining &= ~np.isin(section.ids.astype(str), np.array([*removed], dtype=str))
     else:
         texts = masked(section, spans)
         masses = mass(texts, section)
-        kept = masses > 0
+        remaining = masses > 0
         # Weights are fp32: what should be a whole number must not lose a step by its last digit.
-        weight = round(float(masses[kept].sum()), 3)
-    texts = subset(texts, np.flatnonzero(kept))
+        weight = round(float(masses[remaining].sum()), 3)
+    texts = subset(texts, np.flatnonzero(remaining))
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
     counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
-    return Reading(texts, kept, steps(counted, training.batch_size, training.epochs), weight)
+    return Reading(texts, remaining, steps(counted, training.batch_size, training.epochs), weight)

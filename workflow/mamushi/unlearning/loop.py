@@ -149,7 +149,7 @@ class _Run:
         self.stopped_at: int | None = None
         # Of the start model, so that it comes before anything is restored or trained.
         self.masked: int | None = None
-        self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
+        self.masks: list[tuple[nn.Parameter, Tensor, Tensor]] = []
         if self.method.saliency is not None:
             self._hold(float(self.settings[self.method.saliency]))
         self.start_nll = self._text_nll(self.forget).nll if self.method.start_nll else None
@@ -175,8 +175,8 @@ class _Run:
         shards = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
         free = largest(shards, sparsity, self.accelerator)
         self.model.zero_grad(set_to_none=True)
-        self.held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
-        masked = np.array([sum(int(mask.sum()) for _, mask, _ in self.held)])
+        self.masks = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
+        masked = np.array([sum(int(mask.sum()) for _, mask, _ in self.masks)])
         self.masked = int(all_reduce(masked, self.accelerator)[0])
 
     def objective(self) -> Objective:
@@ -193,7 +193,7 @@ class _Run:
         )
 
     def adjust(self) -> None:
-        for parameter, mask, _ in self.held:
+        for parameter, mask, _ in self.masks:
             if parameter.grad is not None:
                 local(parameter.grad).masked_fill_(mask, 0.0)
 
@@ -201,7 +201,7 @@ class _Run:
     def restore(self, step: int, optimizer: object) -> None:
         # Their gradient is 0, but weight decay moves them all the same. One pass over each tensor,
         # where a scatter would first count the places of its mask.
-        for parameter, mask, start in self.held:
+        for parameter, mask, start in self.masks:
             shard = local(parameter.detach())
             torch.where(mask, start, shard, out=shard)
 

@@ -77,5 +77,5 @@ def random_labels(
     drawn = np.random.default_rng(seed).integers(0, len(vocabulary) - 1, size=len(tokens))
     # Skipping over the true token leaves the others equally likely.
     drawn += drawn >= np.searchsorted(vocabulary, tokens)
-    kept = np.isin(tokens, np.array(sorted(special), dtype=np.int64))
-    return np.where(kept, tokens, vocabulary[drawn]).astype(np.int32)
+    is_special = np.isin(tokens, np.array(sorted(special), dtype=np.int64))
+    return np.where(is_special, tokens, vocabulary[drawn]).astype(np.int32)

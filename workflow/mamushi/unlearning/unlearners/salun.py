@@ -34,5 +34,5 @@ class Settings(Section):
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
     """Return ``forget_weight * L_random + retain_weight * L_retain``."""
-    lost, kept = float(settings["forget_weight"]), float(settings["retain_weight"])
-    return lost * forget.mean() + kept * retain.mean()
+    of_forget, of_retain = (float(settings[f"{name}_weight"]) for name in ("forget", "retain"))
+    return of_forget * forget.mean() + of_retain * retain.mean()
