@@ -27,12 +27,12 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from mamushi.cli import main
-from mamushi.data import readers
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.registry import plugin
+from mamushi_curate.tables import readers
 from tests.support.examples import DATA, NO_LIMIT
 from tests.support.removal_files import command
 

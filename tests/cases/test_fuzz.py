@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from mamushi.cli import main
-from mamushi.data import readers
 from mamushi.errors import UserError
+from mamushi_curate.tables import readers
 from tests.support.odd_files import COLUMNS, LINES
 
 TRIES = int(os.environ.get("MAMUSHI_FUZZ", "300"))

@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.cli import main
-from mamushi.data import readers
-from mamushi.data.lines import Dialect
 from mamushi.io import schemas
+from mamushi.io.domains import name_of
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
 from mamushi_curate import rewriting
 from mamushi_curate.frames import Frame
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.lines import Dialect
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.odd_files import (
     COLUMNS,
@@ -66,7 +67,7 @@ def checked(folder: Path, data: Path, ids: Sequence[str], gone: Sequence[str], *
     """What reads for a ranking has all ids; an export has each text on its side."""
     column = more[1]
     table = readers.read_file_columns(data, [column], Dialect(quote="none" not in more))
-    assert [readers.name_of(one) or "" for one in table.columns[column]] == [*ids]
+    assert [name_of(one) or "" for one in table.columns[column]] == [*ids]
     splits = folder / "splits"
     words = ["export", str(folder / "l.jsonl"), "--to", "jsonl", "--data", str(data), *more]
     assert main([*words, "--out", str(splits)]) == 0
@@ -110,7 +111,7 @@ def test_columns_keep_all_rows_but_the_listed(odd: Columns, tmp_path: Path) -> N
     assert repr(left.to_pylist()) == repr([rows[0], *rows[2:]])
     checked(tmp_path, data, odd.ids, gone, "--id", "id")
     cells = Frame(was).read(["id"]).columns["id"]
-    assert [*map(readers.name_of, cells)] == [*odd.ids]
+    assert [*map(name_of, cells)] == [*odd.ids]
 
 
 @pytest.mark.parametrize(("name", "content", "table", "means"), LISTS, ids=range(len(LISTS)))

@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from mamushi.cli import import_command
-from mamushi.data import readers
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
+from mamushi.io.domains import name_of
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.selection.removals import digest_of_ids
+from mamushi_curate.tables import readers
 from mamushi_extras.windows.windows import document_of, span_of
 from tests.support.score_files import write_examples
 
@@ -94,7 +95,7 @@ def texts_of(data: Path, column: str | None, text: str) -> dict[str, str]:
     except UserError:
         # Of commands that read no table.
         return {}
-    names = map(readers.name_of, table.columns[column]) if column else map(str, count(1))
+    names = map(name_of, table.columns[column]) if column else map(str, count(1))
     pairs = zip(names, table.columns[text], strict=column is not None)
     return {str(name): str(value or "") for name, value in pairs}
 

@@ -109,7 +109,8 @@ def plugins(kind: str) -> Mapping[str, Plugin]:
     """Return all plug-ins of a kind, by name, in alphabetical order."""
     folder = PLUGIN_FOLDERS[kind]
     files = [*(ROOT / folder).glob("[!_]*.py")]
-    files += ROOT.parent.glob(f"{ROOT.name}_extras/*/{Path(folder).name}/[!_]*.py")
+    for room in ("curate", "extras"):
+        files += ROOT.parent.glob(f"{ROOT.name}_{room}/*/{Path(folder).name}/[!_]*.py")
     found = {}
     for path in sorted(files, key=lambda path: path.stem):
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)

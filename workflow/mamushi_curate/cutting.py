@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 
 import pyarrow as pa
 
-from mamushi.data.lines import BOM, Dialect
+from mamushi_curate.tables.lines import BOM, Dialect
 
 
 def without_characters(text: str, gone: Container[int]) -> str:

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.cells import Cells, plain
-from mamushi.data.columnar import column_names, select
-from mamushi.data.expression import parse
-from mamushi.data.lines import check_columns, check_text
-from mamushi.data.readers import FileTable
 from mamushi.errors import UserError
+from mamushi_curate.tables.columnar import column_names, select
+from mamushi_curate.tables.expression import parse
+from mamushi_curate.tables.lines import check_columns, check_text
+from mamushi_curate.tables.readers import FileTable
 
 KINDS = ("pandas", "pyarrow", "datasets")
 """Packages whose tables are known."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from mamushi.data import readers
-from mamushi.data.cells import Cells
-from mamushi.data.conversations import Conversations
-from mamushi.data.lines import shown_name
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import Conversations
+from mamushi_curate.tables.lines import shown_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STAYS = set[int]()
 """What is cut out of a row that stays as it is: one set for all of them."""
@@ -80,6 +80,10 @@ class RowRemoval:
     ) -> Iterator[tuple[pa.BooleanArray, dict[int, set[int]]]]:
         """Iterate over which rows of each Arrow table of a file stay, and what is cut out of them;
         the tables have its ``columns``."""
+        import pyarrow as pa
+
+        from mamushi.data.cells import Cells
+
         file, numbers = shown_name(path), count(1)
         for table in tables:
             cells = [[*Cells(column)] for column in table.columns]

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from mamushi.commands import advise
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
-from mamushi.data.rows import needed_columns
 from mamushi.errors import UserError
 from mamushi.evidence import advice
 from mamushi.evidence.ranking import excerpt, glimpse, read_texts_of
@@ -35,6 +34,7 @@ from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.commands._removal_list import read_list
 from mamushi_curate.frames import IN_FRAME, Frame, arrow, examples_of, in_files, mark, vectors
 from mamushi_curate.pipeline import Pipeline
+from mamushi_curate.tables.rows import needed_columns
 from mamushi_extras.pages.ranking_page import render
 from mamushi_extras.unlabelled.corpus import NO_GOLD, share_text
 from mamushi_extras.unlabelled.like import KEYS

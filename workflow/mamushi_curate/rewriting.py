@@ -22,15 +22,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.data import readers
-from mamushi.data.columnar import opened_columns
-from mamushi.data.lines import USUAL, Dialect, records
-from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
 from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.matching import RowRemoval
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.columnar import opened_columns
+from mamushi_curate.tables.lines import USUAL, Dialect, records
+from mamushi_curate.tables.opening import open_unpacked
 
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""

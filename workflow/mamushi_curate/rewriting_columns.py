@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data.columnar import Reader, column_names, library_errors, open_reader
-from mamushi.data.lines import check_columns
-from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
 from mamushi_curate.matching import RowRemoval
+from mamushi_curate.tables.columnar import Reader, column_names, library_errors, open_reader
+from mamushi_curate.tables.lines import check_columns
+from mamushi_curate.tables.opening import open_binary
 
 
 def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]) -> str:

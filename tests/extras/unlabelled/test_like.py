@@ -12,10 +12,10 @@ import pytest
 
 from mamushi.config.complete import complete
 from mamushi.data.examples import build_examples
-from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.stages.data import ExamplesSettings
+from mamushi_curate.tables.loaders.table import load
 from mamushi_extras.audit.answers import ANSWERED as OF_PEOPLE
 from mamushi_extras.unlabelled.like import GIVEN as KNOWN
 from mamushi_extras.unlabelled.like import SCREEN as MARGIN

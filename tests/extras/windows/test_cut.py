@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
 from mamushi_curate import cutting
 from mamushi_curate.commands import _removal_list
+from mamushi_curate.tables.lines import Dialect
 from tests.support.removal_files import command, link, removal_list, write_duplicates
 
 UNWANTED = 'Buy "it", \\now\\ é\U0001f600, Buy.\r\n\r\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mamushi.cli import main
-from mamushi.data import readers
+from mamushi_curate.tables import readers
 
 ROWS = [{"id": f"r{n}", "text": f"a, text [{n}]", "big": 2**60 + n} for n in range(4)]
 

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.config.complete import complete
-from mamushi.data.conversations import TURNS, Conversations, text_columns
-from mamushi.data.loaders import table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from mamushi.io.domains import TURNS
+from mamushi_curate.tables.conversations import Conversations, text_columns
+from mamushi_curate.tables.loaders import table
 from tests.support.removal_files import command, removal_list
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.expression import column_of, parse
 from mamushi.errors import UserError
+from mamushi_curate.tables.expression import column_of, parse
 
 ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None} | {
     "class": 2,

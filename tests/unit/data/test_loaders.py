@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_files
 
-from mamushi.data.loaders import jigsaw, newsgroups, table
+from mamushi.data.loaders import jigsaw, newsgroups
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi.registry import plugin
+from mamushi_curate.tables.loaders import table
 from tests.support.newsgroups_archive import archive
 
 UNUSED = Path("unused")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.data import readers
-from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.lines import Dialect
 
 SENTENCES = ["The boat left.", "We will be back", "said nobody at all.", "and then we ate."]
 FORMS = (["r{n}", "{text}"], ["{n}", "{text}", "{n}"], ["{text}", "2024-03-01"])

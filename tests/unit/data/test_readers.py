@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.data import lines, readers
 from mamushi.errors import UserError
+from mamushi_curate.tables import lines, readers
 
 
 def test_half_of_a_character_is_no_damage_of_the_file() -> None:

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.data import readers
 from mamushi.errors import UserError
+from mamushi.io.domains import name_of
 from mamushi.io.files import sha256
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.rewriting import Rewritten, rewrite
+from mamushi_curate.tables import readers
 
 BOM = b"\xef\xbb\xbf"
 
@@ -40,7 +41,7 @@ def test_a_number_names_the_row_that_it_is_written_in(
     data = tmp_path / "a.jsonl"
     data.write_text(f'{{"id": {written}, "x": 1}}\n{{"id": 2}}\n')
     cell = readers.read_file_columns(data, ["id"]).columns["id"][0]
-    assert readers.name_of(cell) == name
+    assert name_of(cell) == name
 
 
 def test_what_was_read_and_written_is_returned(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mamushi.data import readers
 from mamushi.errors import UserError
+from mamushi.io.domains import name_of
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.rewriting import rewrite
+from mamushi_curate.tables import readers
 from tests.support.workflow import ROOT
 
 FILES = ROOT / "tests" / "cases" / "files"
@@ -179,10 +180,10 @@ def test_a_file_of_another_program_keeps_schema_and_values(tmp_path: Path, name:
     ids = readers.read_file_columns(data, ["id"]).columns["id"]
     if name in ("types.parquet", "duck_uuid.parquet"):
         with pytest.raises(UserError, match=r"column 'iv?' would lose its type, Interval"):
-            rewrite(data, out, RowRemoval([readers.name_of(ids[1]) or ""], "id"))
+            rewrite(data, out, RowRemoval([name_of(ids[1]) or ""], "id"))
         assert not [*tmp_path.iterdir()]
         return
-    rewrite(data, out, RowRemoval([readers.name_of(ids[1]) or ""], "id"))
+    rewrite(data, out, RowRemoval([name_of(ids[1]) or ""], "id"))
     (was, blocks), (now, blocks_now) = read(data), read(out)
     assert now.schema.equals(was.schema, check_metadata=True)
     assert printed(now) == [[column[0], *column[2:]] for column in printed(was)]

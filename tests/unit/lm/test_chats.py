@@ -15,11 +15,11 @@ from accelerate.state import AcceleratorState, PartialState
 from trl import chat_template_utils
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
-from mamushi.data.conversations import Conversations
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm.chats import CHATS
 from mamushi.lm.tokens import read_tokens, write_tokens
+from mamushi_curate.tables.conversations import Conversations
 from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 
 CHAT = [

@@ -40,7 +40,7 @@ def digests() -> dict[str, str]:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the code, which nobody else changes meanwhile."""
     folder = tmp_path_factory.mktemp("copy")
-    for package in ("mamushi", "mamushi_extras"):
+    for package in ("mamushi", "mamushi_curate", "mamushi_extras"):
         without = shutil.ignore_patterns("__pycache__")
         shutil.copytree(PACKAGES / package, folder / package, ignore=without)
     return folder

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from mamushi.config.sources import IDS
-from mamushi.data.readers import name_of
 from mamushi.errors import UserError, located
+from mamushi.io.domains import name_of
 from mamushi.io.vectors import large_matrix
 
 _ROWS = 16384

@@ -1,6 +1,26 @@
-"""The words of the examples table: the two domains and the three sections."""
+"""The words of the examples table: the two domains and the three sections, and names of rows."""
+
+import math
+from decimal import Decimal
+from typing import Any
 
 FORGET, RETAIN = "forget", "retain"
 DOMAINS = (FORGET, RETAIN)
 CONTAMINATION, INFERENCE, EVALUATION = "contamination", "inference", "evaluation"
 SECTIONS = (CONTAMINATION, INFERENCE, EVALUATION)
+TURNS, TOOLS = "_turns", "tools"
+"""Column of ``Raw.labels``: the turns of a conversation as JSON, for a model's template; and its
+key with the functions that the assistant may call, as a list of JSON schemas."""
+
+
+def name_of(value: Any) -> str | None:
+    """Return a cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
+
+    None for what is missing: null, NaN, infinite, or empty. Text stays as it is.
+    """
+    is_number = isinstance(value, float | Decimal)
+    if value is None or value == "" or (is_number and not math.isfinite(value)):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value) if is_number and value == int(value) else value)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mamushi.data.conversations import TOOLS, TURNS
 from mamushi.errors import located
+from mamushi.io.domains import TOOLS, TURNS
 
 if TYPE_CHECKING:
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase

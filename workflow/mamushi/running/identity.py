@@ -15,8 +15,9 @@ from functools import cache
 from pathlib import Path
 
 PACKAGES = Path(__file__).parents[2]
-COMPUTING = {"data", "lm", "selection", "unlearning", "evaluation", "evidence", "figures"}
-"""Rooms of the core whose files count. Of the extras, all do."""
+ROOMS = ("data", "lm", "selection", "unlearning", "evaluation", "evidence", "figures")
+COMPUTING = ("mamushi_", *(f"mamushi.{room}" for room in ROOMS))
+"""Rooms of the core whose files count. Of the packages beside it, all do."""
 
 
 @cache
@@ -59,11 +60,9 @@ def _is_other_stage(node: ast.stmt, function: str) -> bool:
 def _imports(nodes: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield the modules of computing rooms that statements import, within functions too."""
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            package, *rooms = node.module.split(".")
-            if package == "mamushi_extras" or (package == "mamushi" and COMPUTING & {*rooms[:1]}):
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-                yield from (name if _file(name) else node.module for name in names)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(COMPUTING):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if _file(name) else str(node.module) for name in names)
 
 
 @cache

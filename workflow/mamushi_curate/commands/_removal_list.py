@@ -13,9 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mamushi.data import readers
-from mamushi.data.conversations import text_columns
-from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas
 from mamushi.io.files import read_json
@@ -24,6 +21,9 @@ from mamushi.rooms import additions
 from mamushi.selection.removals import digest_of_ids
 from mamushi.unlearning.removal import OURS, columns_of, read_ids
 from mamushi_curate.matching import RowRemoval
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import text_columns
+from mamushi_curate.tables.lines import Dialect
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json
-from mamushi.data import readers
-from mamushi.data.conversations import Conversations
-from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
-from mamushi.io.domains import INFERENCE
+from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.provenance import versions
 from mamushi.io.tensors import trained_metadata
 from mamushi.rooms import additions
 from mamushi_curate.commands import _row_options
 from mamushi_curate.matching import RowRemoval
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import Conversations
+from mamushi_curate.tables.lines import Dialect
 
 if TYPE_CHECKING:
     from mamushi_curate.commands._removal_list import ListedTexts
@@ -149,7 +149,7 @@ def _rows(
             if texts.are_turns:
                 spoken = {name: cells.get(name) for name in texts.columns}
             name = removal.read if removal.column is None else cells.get(removal.column)
-            yield {"id": readers.name_of(name), **spoken}, gone
+            yield {"id": name_of(name), **spoken}, gone
     removal.check(data)
 
 

@@ -23,9 +23,6 @@ from mamushi.config.kinds import defaults
 from mamushi.config.reading import ConfigError
 from mamushi.config.sections import Refits
 from mamushi.config.sources import unlabelled
-from mamushi.data import readers
-from mamushi.data.conversations import text_columns
-from mamushi.data.lines import Dialect, check_columns
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
@@ -33,6 +30,9 @@ from mamushi.io.files import write_text
 from mamushi.io.tabular import FORMATS, PACKED
 from mamushi.registry import load
 from mamushi_curate.commands import _embedder, _places, _row_options
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import text_columns
+from mamushi_curate.tables.lines import Dialect, check_columns
 
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
@@ -155,7 +155,7 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("--forget is missing", do=do)
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
-        from mamushi.data.expression import parse
+        from mamushi_curate.tables.expression import parse
 
         parse(mark).check(columns, path)
     _places.fetch_beside(args)

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.config.sources import beside as paths
-from mamushi.data import readers
-from mamushi.data.conversations import TURNS, Conversations, Spoken
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
-from mamushi.data.lines import check_text
 from mamushi.data.raw import Raw, Rows
 from mamushi.errors import UserError
-from mamushi.io.domains import INFERENCE
+from mamushi.io.domains import INFERENCE, TURNS
 from mamushi.io.files import sha256
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import Conversations, Spoken
+from mamushi_curate.tables.lines import check_text
 from mamushi_extras.audit.answers import ANSWERED, NO
 from mamushi_extras.unlabelled.terms import read_terms
 

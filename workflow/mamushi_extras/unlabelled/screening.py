@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data import readers
-from mamushi.data.conversations import Conversations
-from mamushi.data.lines import SEPARATORS, Dialect
-from mamushi.data.loaders.table import read_raw
 from mamushi.data.raw import Raw
-from mamushi.data.readers import FileTable, TableRow
-from mamushi.data.rows import needed_columns, raw_of
 from mamushi.errors import UserError
 from mamushi.io import tabular
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import Conversations
+from mamushi_curate.tables.lines import SEPARATORS, Dialect
+from mamushi_curate.tables.loaders.table import read_raw
+from mamushi_curate.tables.readers import FileTable, TableRow
+from mamushi_curate.tables.rows import needed_columns, raw_of
 from mamushi_extras.unlabelled import like
 from mamushi_extras.unlabelled.screen import (
     Screen,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.data.conversations import TURNS
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.scripts import begins, inside
 from mamushi.errors import UserError
+from mamushi.io.domains import TURNS
 
 BREAKS = {
     "blank_line": re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*"),

@@ -78,10 +78,10 @@ def _blocks(
     args: argparse.Namespace, path: Path, text: str, part: str
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield ids and texts of the rows."""
-    from mamushi.data import readers
-    from mamushi.data.conversations import Conversations
-    from mamushi.data.lines import Dialect, check_columns
     from mamushi.io import tabular
+    from mamushi_curate.tables import readers
+    from mamushi_curate.tables.conversations import Conversations
+    from mamushi_curate.tables.lines import Dialect, check_columns
 
     spoken, dialect = Conversations(text, part), Dialect.of(vars(args))
     needed = [*spoken.columns, *([args.id] if args.id else [])]

@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.cells import Cells, some, store
-from mamushi.data.conversations import TURNS, Conversations, Spoken, text_columns
-from mamushi.data.expression import column_of, filled, parse
 from mamushi.data.labels import COLUMN
-from mamushi.data.lines import check_text
-from mamushi.data.other_columns import numbers_or_categories
 from mamushi.data.raw import Raw
-from mamushi.data.readers import FileTable, name_at, name_of
 from mamushi.errors import UserError, located
-from mamushi.io.domains import SECTIONS
+from mamushi.io.domains import SECTIONS, TURNS, name_of
+from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
+from mamushi_curate.tables.expression import column_of, filled, parse
+from mamushi_curate.tables.lines import check_text
+from mamushi_curate.tables.other_columns import numbers_or_categories
+from mamushi_curate.tables.readers import FileTable, name_at
 
 _SHOWN, _LONGEST, _MARKING = 5, 40, 3
 """Values of a column that a message lists, characters of each, and columns."""

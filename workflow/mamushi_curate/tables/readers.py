@@ -6,17 +6,23 @@ counts from 1 without the header; of CSV also with the line on which the row end
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.data.lines import SEPARATORS, USUAL, Dialect, check_columns, records, shown_name
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
+from mamushi.io.domains import name_of
+from mamushi_curate.tables.lines import (
+    SEPARATORS,
+    USUAL,
+    Dialect,
+    check_columns,
+    records,
+    shown_name,
+)
 
 if TYPE_CHECKING:
     from mamushi.data.cells import Cells
@@ -75,7 +81,7 @@ def _mapped_columns(
     import pyarrow as pa
 
     from mamushi.data.cells import Cells, mapped, plain, store
-    from mamushi.data.columnar import column_names, opened_columns, select
+    from mamushi_curate.tables.columnar import column_names, opened_columns, select
 
     schemas, counts = [], []
     for file in files:
@@ -153,7 +159,7 @@ def table_rows(
                 yield record.place, record.cells
         return
     from mamushi.data.cells import Cells
-    from mamushi.data.columnar import column_names, opened_columns
+    from mamushi_curate.tables.columnar import column_names, opened_columns
 
     number, file = 0, shown_name(path)
     with opened_columns(path, digests) as (schema, tables):
@@ -169,7 +175,7 @@ def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     """Return the names of all columns of a table; of JSON Lines those of the first rows."""
     file = tabular.find(path)[0]
     if tabular.format_of(file) in COLUMNAR:
-        from mamushi.data.columnar import column_names, opened_columns
+        from mamushi_curate.tables.columnar import column_names, opened_columns
 
         with opened_columns(file) as (schema, _):
             return column_names(schema)
@@ -187,19 +193,6 @@ def check_header(path: str | Path, needed: Sequence[str], dialect: Dialect = USU
     file = tabular.find(path)[0]
     if tabular.format_of(file) in SEPARATORS and file.suffix.lower() != ".zst":
         next(records(file, needed, dialect=dialect), None)
-
-
-def name_of(value: Any) -> str | None:
-    """Return a cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
-
-    None for what is missing: null, NaN, infinite, or empty. Text stays as it is.
-    """
-    is_number = isinstance(value, float | Decimal)
-    if value is None or value == "" or (is_number and not math.isfinite(value)):
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value) if is_number and value == int(value) else value)
 
 
 def name_at(value: Any, column: str, place: object) -> str | None:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, lacks
 from mamushi.io import tabular
+from mamushi_curate.tables.opening import open_unpacked
 
 # No limit on the length of a field: that of a text is `data.max_characters`.
 csv.field_size_limit(sys.maxsize)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mamushi.errors import UserError, located
+from mamushi.io.domains import TOOLS
 
 ROLES = {
     **dict.fromkeys(("system", "system_prompt"), "system"),
@@ -24,9 +25,6 @@ ROLES = {
     **dict.fromkeys(("messages", "conversations", "conversation", "tools"), ""),
 }
 """Columns that can be named together, and whose words a text in them is; of some only turns."""
-TOOLS = "tools"
-"""The one of them with the functions that the assistant may call, as a list of JSON schemas or as
-the JSON of one: for a template, and no part of the text."""
 JOINED = {"prompt", "completion"}
 """Two columns whose texts, and not turns, are one text without any role, as TRL trains on them."""
 SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "bot", "model", "assistant"), "assistant")}
@@ -35,8 +33,6 @@ REASONING = ("reasoning_content", "thinking", "reasoning")
 TURN_KEYS = (*REASONING, "tool_calls", "tool_call_id", "name")
 """Further keys of a turn that a template may read."""
 ASSISTANT, SYSTEM = "assistant", ("system", "developer")
-TURNS = "_turns"
-"""Column of ``Raw.labels``: the turns of a conversation as JSON, for a model's template."""
 _Turn = Mapping[str, Any]
 
 

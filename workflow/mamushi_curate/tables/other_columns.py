@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.cells import Cells
-from mamushi.data.lines import USUAL, Dialect
-from mamushi.data.readers import columns, table_rows
 from mamushi.errors import UserError
 from mamushi.io import tabular
+from mamushi_curate.tables.lines import USUAL, Dialect
+from mamushi_curate.tables.readers import columns, table_rows
 
 HEAD, MOST_VALUES = 1000, 50
 """Rows by which the columns are chosen, and the most values of a category."""

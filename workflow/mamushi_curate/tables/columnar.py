@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
 from mamushi.io import tabular
+from mamushi_curate.tables.opening import open_binary
 
 ARROW_FILE = b"ARROW1"
 
