@@ -94,55 +94,27 @@ def test_all_mistakes_at_once() -> None:
     ]
 
 
-def test_tokens_are_unlearned_by_loss_alone_where_they_are_asked_for() -> None:
+def test_tokens_are_unlearned_by_loss_alone() -> None:
     config = paper()
     config["grid"]["selectors"] = ["random", "token_random"]
     del config["unlearning"]["selectors"]
     assert complete(config)["unlearning"]["selectors"] == ["random"]
-    for section in ("unlearning", "probe"):
-        unlearners = ["neggrad_plus", "npo", "salun", "simnpo"]
-        asked = {"selectors": ["token_random"], "unlearners": unlearners}
-        config[section] = {**config.get(section, {}), **asked}
-    complete(config)
-    config["unlearning"] |= {"unlearners": ["salun", "tilt"]}
-    config["left"] = {"selectors": ["token_random"]}
-    config["removal"] = {"ratio": "token_unigram"}
-    lines = mistakes(config)
-    ranks = "unlearning.selectors[0]: 'token_random' ranks "
-    assert [line.removeprefix(ranks) for line in lines if line.startswith("unlearning")] == [
-        "tokens, and 'tilt' unlearns whole texts alone; leave one of them out",
-    ]
-    [line] = [candidate for candidate in lines if candidate.startswith("left.selectors")]
-    assert line.endswith("ranks tokens, and lists no text, which left needs")
-    assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in lines)
+    config["unlearning"] |= {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}
+    [line] = mistakes(config)
+    assert "ranks tokens, and 'tilt' unlearns whole texts alone" in line
 
 
-@pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])
-def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) -> None:
+def test_a_contaminated_model_wants_all_texts_ranked() -> None:
     config = minimal()
-    mine: Config = {"kind": "table", "forget": {"where": "x > 1"}}
-    config["datasets"]["mine"] = mine | ({"sections": sections} if sections else {})
+    config["datasets"]["mine"] = {"kind": "table", "forget": {"where": "x > 1"}}
     config["models"]["ours"] = {"source": None, "contaminated": True}
     config["grid"] = {"datasets": ["mine"], "models": ["ours"]}
     [line] = mistakes(config)
-    assert line.startswith(
-        "datasets.mine.sections: no model is trained on the contamination section, nor is it "
-        "ranked; write {inference: 1.0}"
-    )
-    for good in (
-        {"datasets": {"mine": mine | {"sections": {"inference": 0.8, "evaluation": 0.2}}}},
-        {"datasets": {"mine": mine | {"section": "split"}}},
-        {"datasets": {"mine": {"kind": "synthetic"}}},
-        # Somebody needs that section.
-        {"grid": {"datasets": ["mine"], "models": ["ours", "tiny"]}},
-        {"studies": {"other": {"models": ["tiny"]}}},
-    ):
-        changed_config = config | good
-        changed_config["datasets"] = config["datasets"] | changed_config["datasets"]
-        assert complete(changed_config)
-    config["models"]["tiny"]["pretraining"]["datasets"] = ["mine"]
-    config["models"]["ours"]["base"] = "tiny"
-    assert complete(config)
+    assert line.startswith("datasets.mine.sections: no model is trained on the contamination sec")
+    ranked = config["datasets"]["mine"] | {"sections": {"inference": 0.8, "evaluation": 0.2}}
+    assert complete({**config, "datasets": config["datasets"] | {"mine": ranked}})
+    # Somebody needs that section.
+    assert complete({**config, "studies": {"other": {"models": ["tiny"]}}})
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "a;b", "$a", "a'", "ä", "a\n"])

@@ -26,6 +26,7 @@ EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "geometry"),
     *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
 )
+NO_GOLD = "nobody marked the domain in it, so there is no gold standard, frontier, SAD or half-gap"
 OF_SWEEP = ("dataset", "model", "unlearner", "selector")
 """Wildcards of a sweep of ``unlearning``."""
 
@@ -42,40 +43,30 @@ def no_language_model(config: Config, model: str) -> str | None:
     return f"models.{model}: has vectors alone and trains nothing; ask for removals and evidence"
 
 
-def no_labels(config: Config, dataset: str) -> str | None:
-    """Return why nothing is measured against gold on this dataset, if nobody labelled it."""
-    if not unlabelled(config["datasets"][dataset]):
-        return None
-    return (
-        f"datasets.{dataset}: nobody marked the domain in it, so there is no gold standard, and no "
-        "frontier, SAD or half-gap; its manifests say what a list holds"
-    )
-
-
-def no_evaluation(config: Config, dataset: str) -> str | None:
-    """Return why perplexity cannot be measured on this dataset, if it holds no texts out."""
-    definition = config["datasets"][dataset]
-    # The loader may bring an evaluation section of its own.
-    brings_section = plugin("dataset", definition["kind"]).evaluation_section
-    if definition["sections"].get("evaluation") or brings_section or definition.get("section"):
-        return None
-    return f"datasets.{dataset}.sections: nothing can be measured; give evaluation a share above 0"
-
-
-def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
-    """Return why retraining cannot be measured for this pair, or None when it can."""
-    if reason := no_labels(config, dataset) or no_language_model(config, model):
-        return reason
-    if arms.base(config, model) is None:
-        do = f"name the model that it was trained from in models.{model}.base"
-        return f"models.{model}: is contaminated, so nothing can be retrained; {do}"
-    return no_evaluation(config, dataset)
+def unmeasured(config: Config, axes: Config) -> list[str]:
+    """Return why nothing can be measured of these axes, a line for each dataset and model."""
+    lines = []
+    for name in axes["datasets"]:
+        dataset = config["datasets"][name]
+        loader = plugin("dataset", dataset["kind"])
+        # The loader or the table may bring an evaluation section of its own.
+        is_split = loader.evaluation_section or dataset.get("section")
+        if unlabelled(dataset):
+            lines.append(f"datasets.{name}: {NO_GOLD}")
+        elif not (is_split or dataset["sections"].get("evaluation")):
+            do = "give evaluation a share above 0"
+            lines.append(f"datasets.{name}.sections: nothing can be measured; {do}")
+    return [*lines, *filter(None, (no_language_model(config, name) for name in axes["models"]))]
 
 
 def hindrances(config: Config, axes: Config) -> list[str]:
-    """Return why parts of these axes cannot be retrained and measured."""
-    pairs = product(axes["datasets"], axes["models"])
-    return [*filter(None, dict.fromkeys(unmeasurable(config, *pair) for pair in pairs))]
+    """Return why these axes cannot be retrained and measured, a line for each reason."""
+    do = "name the model that it was trained from as its base"
+    return unmeasured(config, axes) + [
+        f"models.{name}: is contaminated, so nothing can be retrained; {do}"
+        for name in axes["models"]
+        if arms.base(config, name) is None and not no_language_model(config, name)
+    ]
 
 
 def unset_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> Iterator[str]:
@@ -282,13 +273,11 @@ def unlearned_lists(config: Config) -> list[str]:
     Raises ``UserError`` when there is no such list, one without a path, or no model or dataset with
     which it could be unlearned and measured."""
     unlearning = config["unlearning"]
-    lists, datasets = unlearning["lists"], unlearning["datasets"]
-    if not lists:
+    if not (lists := unlearning["lists"]):
         do = "name a file with the ids to unlearn"
         raise UserError("no list is named", where="unlearning.lists", do=do)
     refuse(f"unlearning.lists.{name}: {UNSET}" for name, path in lists.items() if path is None)
-    refuse(no_language_model(config, model) for model in unlearning["models"])
-    refuse(no_labels(config, name) or no_evaluation(config, name) for name in datasets)
+    refuse(unmeasured(config, unlearning))
     names = product(unlearning["unlearners"], lists)
     listed = [arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in names]
     starts = [
