@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mamushi_extras.left.settings import Left
+from mamushi_extras.left.settings import Left, Tasks
 
 
 def config_sections() -> dict[str, type[Any]]:
     """Return the further sections of the configuration."""
-    return {"left": Left}
+    return {"left": Left, "tasks": Tasks}

@@ -17,7 +17,7 @@ from mamushi.config import grid
 from mamushi.io import paths
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, parameters, storage, tiny
-from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
+from mamushi_extras.left.schemas import TASK_SCORES, TASKS
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, WORDS, opened, write_base
 
