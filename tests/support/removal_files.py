@@ -38,7 +38,6 @@ def removal_list(
     data: Path,
     text: str = "text",
     column: str | None = "id",
-    cross_posts: Sequence[str] = (),
     windows: Mapping[str, Any] | None = None,
     texts: Mapping[str, str] | None = None,
     part: str | None = None,
@@ -71,10 +70,8 @@ def removal_list(
     kind = {"kind": "table", "column": column, "text": text, "windows": windows}
     kind |= {"part": part} if part else {}
     write_table(path, schemas.REMOVALS, columns, metadata={"rows": kind})
-    write_json(path.with_suffix(".json"), manifest(copies, cross_posts))
+    write_json(path.with_suffix(".json"), manifest(copies))
     gone = [(copy, kept, "exact") for kept, several in copies.items() for copy in several]
-    gone += [(name, None, "cross_post") for name in cross_posts]
-    sums |= dict.fromkeys(cross_posts, of_text(""))
     write_duplicates(root, [(*row, sums[row[0]]) for row in gone])
     write_examples(paths.under(root, paths.EXAMPLES, **where), ids, ["forget"] * len(ids))
     link(path)
@@ -127,7 +124,7 @@ def link(path: Path) -> Path:
     return path
 
 
-def manifest(copies: Mapping[str, Sequence[str]], cross_posts: Sequence[str]) -> dict[str, Any]:
+def manifest(copies: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     expected = {"removal": 1.5, "preservation": 0.25}
     return {
         **CELL,
@@ -137,7 +134,7 @@ def manifest(copies: Mapping[str, Sequence[str]], cross_posts: Sequence[str]) ->
         "n_forget": 2 * len(copies),
         "n_retain": 9,
         "copies": sum(map(len, copies.values())),
-        "cross_posts": len(cross_posts),
+        "cross_posts": 0,
         "ids_sha256": digest_of_ids(list(copies)),
         "verdict": "act on it: strong separation, AUC 0.96 [0.94, 0.98]",
         "stability": {"expected_overlap": 0.9},

@@ -25,7 +25,7 @@ def listed(tmp_path: Path) -> Path:
     data = tmp_path / "comments.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     root = tmp_path / "results"
-    return removal_list(root, GONE, data=data, text="body", column="key", cross_posts=["c8"])
+    return removal_list(root, GONE, data=data, text="body", column="key")
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,6 @@ class ListedTexts:
     """Digests of what it was made from: `examples`, `duplicates`, and the ranking."""
     place: Mapping[str, str] | None = None
     """Its wildcards and the folder of results, where it lies in a run."""
-    cross_posts: list[str] = field(default_factory=list)
-    """Texts of the dataset that stood in both domains: in no list."""
     manifest: Mapping[str, Any] | None = None
 
     @property
@@ -84,12 +82,8 @@ class ListedTexts:
         ranked = "id" if self.rows is None else self.rows["column"]
         if args.rows or (args.id is None and ranked is None):
             return None
-        column = str(ranked if args.id is None else args.id)
-        if columns and column not in columns:
-            problem = f"no column {column!r}; it has {', '.join(map(repr, columns))}"
-            do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
-            raise UserError(problem, where=data, do=do)
-        return column
+        do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
+        return _existing(str(args.id or ranked), columns, data, do)
 
     def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
         """Return which of the ``columns`` of ``data`` has the texts that are compared with those
@@ -97,11 +91,10 @@ class ListedTexts:
         is no such column."""
         ranked = None if self.rows is None else self.rows["text"]
         if args.text is not None or ranked is None or args.changed_texts:
-            return None if args.text is None else str(args.text)
-        if lacking := {*text_columns(ranked)} - {*columns}:
-            problem = f"no column {min(lacking)!r} with the texts that were ranked; it has "
-            do = "name it in --text, or say --changed-texts to go by the ids alone"
-            raise UserError(problem + ", ".join(map(repr, columns)), where=data, do=do)
+            return args.text and str(args.text)
+        do = "name the texts that were ranked in --text, or say --changed-texts"
+        for name in text_columns(ranked):
+            _existing(name, columns, data, do)
         return str(ranked)
 
     def dialect(self, args: argparse.Namespace) -> Dialect:
@@ -147,6 +140,14 @@ class ListedTexts:
         return [f"{removal.removed:,} of {removal.read:,} rows removed, {copies}"]
 
 
+def _existing(name: str, columns: Sequence[str], data: Path, do: str) -> str:
+    """Return the name of a column. Raises ``UserError`` where it is not there."""
+    if columns and name not in columns:
+        problem = f"no column {name!r}; it has {', '.join(map(repr, columns))}"
+        raise UserError(problem, where=data, do=do)
+    return name
+
+
 def read_list(path: Path) -> ListedTexts:
     """Read a list. Raises ``UserError`` as ``read_ids``, for what is no list, for one that is not
     its manifest's, and for one of an earlier ranking than the one in its run."""
@@ -176,18 +177,9 @@ def read_list(path: Path) -> ListedTexts:
     )
     if place is not None:
         _refuse_earlier(listed)
-    listed = _with_cross_posts(listed)
     for step in additions("removal_list"):
         listed = step(listed)
     return listed
-
-
-def _with_cross_posts(listed: ListedTexts) -> ListedTexts:
-    """Return a list with the texts that stand in both domains, where it lies in its run."""
-    if listed.place is None:
-        return listed
-    rows = listed.duplicates()
-    return replace(listed, cross_posts=[r["id"] for r in rows if r["reason"] == "cross_post"])
 
 
 def _refuse_earlier(listed: ListedTexts) -> None:

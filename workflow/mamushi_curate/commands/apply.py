@@ -90,8 +90,6 @@ def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str,
         print(f"{removal.changed:,} of them have another text than the one that was ranked")
     if listed.texts and not removal.compared:
         print("their texts were not compared with those that were ranked")
-    if listed.cross_posts:
-        print(f"{len(listed.cross_posts):,} cross-posts stay: they stood in both domains")
     print(place)
 
 
@@ -140,6 +138,4 @@ def _receipt(
         **removal.counts(),
         "texts": {"compared": removal.compared, "changed": removal.changed},
         "ids": listed.receipt(removal),
-        # They stood in both domains, and so are in no list.
-        "cross_posts": listed.cross_posts,
     }

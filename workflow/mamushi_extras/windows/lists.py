@@ -112,17 +112,15 @@ def as_window_list(listed: ListedTexts) -> ListedTexts:
     if divided["action"] == "cut":
         return CutList(**vars(listed), windows=_by_document(listed.texts))
     documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
-    texts, cross_posts = {**listed.texts}, set()
+    texts = {**listed.texts}
     for row in listed.duplicates():
         original, document = document_of(row["kept_id"] or ""), document_of(row["id"])
-        if row["reason"] == "cross_post":
-            cross_posts.add(document)
         goes = original in documents if divided["labelled"] else row["kept_id"] in listed.copies
         if goes and document not in documents:
             documents[original].append(document)
             texts[row["id"]] = row["text_sha256"]
     copies = {name: [*dict.fromkeys(several)] for name, several in documents.items()}
-    changed = {"ids": [*documents], "copies": copies, "cross_posts": sorted(cross_posts)}
+    changed = {"ids": [*documents], "copies": copies}
     return DocumentList(**{**vars(listed), **changed}, windows=_by_document(texts))
 
 
