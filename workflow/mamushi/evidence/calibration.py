@@ -96,9 +96,9 @@ class RatioScores:
         ratio = np.empty(len(self.score))
         part = stratified_folds(self.forget, PARTS, PARTED)
         for number in range(PARTS):
-            held = part == number
-            fitted = platt(self.score, self.forget, self.fold, np.where(held, 0.0, 1.0))
-            ratio[held] = fitted(self.score[held], self.fold[held])
+            here = part == number
+            fitted = platt(self.score, self.forget, self.fold, np.where(here, 0.0, 1.0))
+            ratio[here] = fitted(self.score[here], self.fold[here])
         return self._with_loss(ratio, np.ones(len(self.score)), self.halves)
 
     def resampled(self, weights: Doubles, which: int) -> RatioEstimate:
@@ -121,11 +121,9 @@ class RatioScores:
     def kept(
         self, weights: Doubles | None = None, halves: Sequence[HalfScores] | None = None
     ) -> float:
-        """Return d^2 / d^2_inf >= 0, the part of the learnable separation that the score holds.
-
-        d^2_inf is the median over ``halves``, by default all. In a resample text i occurs
-        ``weights[i]`` times.
-        """
+        """Return d^2 / d^2_inf >= 0, the part of the learnable separation that the score holds,
+        where text i occurs ``weights[i]`` times. d^2_inf is the median over ``halves``, by default
+        all."""
         times = np.ones(len(self.score)) if weights is None else weights
         of_score = discrimination(self.score, self.score, self.forget, self.fold, times)
         pairs = self.halves if halves is None else halves
@@ -213,10 +211,10 @@ def fit_logistic(
 
 def halves_of(refits: Iterable[Refit]) -> list[HalfScores]:
     """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
-    parts = {(number, part): scored for part, number, scored in refits if part in HALVES}
+    scored = {(number, half): of for half, number, of in refits if half in HALVES}
     pairs = []
-    for number in sorted({number for number, _ in parts}):
-        a, b = (parts[number, part] for part in HALVES)
+    for number in sorted({number for number, _ in scored}):
+        a, b = (scored[number, half] for half in HALVES)
         assert a.fold is not None
         pairs.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
     return pairs
@@ -235,10 +233,9 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScor
         n, ids = len(table), read_table(refits, schemas.REFITS, ["id"])["id"]
         if len(ids) % n or ids.slice(0, n) != table["id"]:
             raise other_examples(refits, scores)
-        del ids
     again = read_refits(refits)
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.asarray(pc.equal(table["domain"], FORGET))
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    whole = [scored.scores for part, _, scored in again if part == WHOLE_REFIT]
-    return RatioScores(score, forget, fold, halves_of(again)), whole
+    wholes = [scored.scores for kind, _, scored in again if kind == WHOLE_REFIT]
+    return RatioScores(score, forget, fold, halves_of(again)), wholes

@@ -31,17 +31,12 @@ class SelectorScores:
     forget: Mask
     fold: NDArray[np.int64] | None = None
 
-    @property
-    def both(self) -> bool:
-        """True where retain examples have a score, too."""
-        return not np.isnan(self.score).any()
-
     def folds(self) -> list[Mask]:
         """Return the rows (n,) of each fold that holds both domains, by its number."""
         if self.fold is None:
             return []
         rows = [self.fold == number for number in np.unique(self.fold)]
-        return [held for held in rows if 0 < (self.forget & held).sum() < held.sum()]
+        return [fold for fold in rows if 0 < (self.forget & fold).sum() < fold.sum()]
 
 
 def read_scores(path: str | Path) -> SelectorScores:
@@ -56,48 +51,41 @@ def read_scores(path: str | Path) -> SelectorScores:
 def diagnose(
     scores: SelectorScores, texts: Calibrated | None = None
 ) -> dict[str, float | int | None]:
-    """Return a row of the table ``diagnostics`` but for the run and the selector.
-
-    None where a number is not defined. ``texts`` has the groups that intervals are made by.
-    """
+    """Return a row of the table ``diagnostics`` but for the run and the selector, None where a
+    number is not defined. ``texts`` has the groups that intervals are made by."""
     forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
-    on_each_other = texts.texts if texts and texts.texts else Dependence()
+    depend, groups = Dependence(), None
+    if texts:
+        depend, groups = texts.texts or depend, texts.groups
     mean, sd = _moments(forget)
     quantiles = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1]).tolist()
     ends = ("forget_min", "forget_q25", "forget_median", "forget_q75", "forget_max")
     # After the cell and the selector.
     row: dict[str, float | int | None] = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:])
     row |= dict(zip(ends, quantiles, strict=True)) | {
-        "n_forget": len(forget),
-        "n_retain": len(retain),
-        "forget_mean": mean,
-        "forget_sd": sd,
-        "forget_cov": sd / abs(mean) if mean else None,
+        **{"n_forget": len(forget), "n_retain": len(retain)},
+        **{"forget_mean": mean, "forget_sd": sd, "forget_cov": sd / abs(mean) if mean else None},
         "ties": len(forget) - len(np.unique(forget)),
-        "groups": on_each_other.groups,
-        "near_alike": on_each_other.z,
+        **{"groups": depend.groups, "near_alike": depend.z},
     }
-    if not scores.both:
+    if np.isnan(scores.score).any():
         return row
     mean, sd = _moments(retain)
-    areas = fold_areas(scores)
-    groups = texts.groups if texts else None
-    low, high = on_each_other.ends(*auc_interval(scores.score, scores.forget, groups=groups))
-    return row | {
-        "retain_mean": mean,
-        "retain_sd": sd,
-        "fisher": fisher(forget, retain),
-        "auc": auc(scores.score, scores.forget),
-        "auc_low": low,
-        "auc_high": high,
+    low, high = depend.ends(*auc_interval(scores.score, scores.forget, groups=groups))
+    row |= {
+        **{"retain_mean": mean, "retain_sd": sd, "fisher": fisher(forget, retain)},
+        **{"auc": auc(scores.score, scores.forget), "auc_low": low, "auc_high": high},
         "auc_high_mislabelled": None if high is None else auc_of_right_labels(high),
-        "auc_fold_mean": float(np.mean(areas)) if areas else None,
-        "auc_fold_sd": float(np.std(areas)) if areas else None,
-        "auc_fold_min": min(areas, default=None),
-        "auc_fold_max": max(areas, default=None),
         "ece": calibration_error(scores.score, scores.forget),
-        "fold_offset": fold_offset(scores),
     }
+    if areas := fold_areas(scores):
+        row |= {"auc_fold_mean": float(np.mean(areas)), "auc_fold_sd": float(np.std(areas))}
+        row |= {"auc_fold_min": min(areas), "auc_fold_max": max(areas)}
+        # Halfway between the class means: it moves when all logits of a fold do, which reorders the
+        # pooled ranking and leaves the AUC of the fold alone.
+        levels = [middle(scores.score[fold], scores.forget[fold]) for fold in scores.folds()]
+        row["fold_offset"] = float(max(levels) - min(levels))
+    return row
 
 
 def fisher(forget: Doubles, retain: Doubles) -> float | None:
@@ -110,17 +98,7 @@ def fisher(forget: Doubles, retain: Doubles) -> float | None:
 
 def fold_areas(scores: SelectorScores) -> list[float]:
     """Return the AUC within each fold that holds both domains, by the fold's number."""
-    return [auc(scores.score[held], scores.forget[held]) for held in scores.folds()]
-
-
-def fold_offset(scores: SelectorScores) -> float | None:
-    """Return the largest difference between the levels of two folds, in the unit of the score.
-
-    The level of a fold is ``crossfit.middle``, halfway between its class means: it moves when all
-    logits of a fold do, which reorders the pooled ranking and leaves the AUC of the fold alone.
-    """
-    levels = [middle(scores.score[held], scores.forget[held]) for held in scores.folds()]
-    return float(max(levels) - min(levels)) if levels else None
+    return [auc(scores.score[fold], scores.forget[fold]) for fold in scores.folds()]
 
 
 def reliability(

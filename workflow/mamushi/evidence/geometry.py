@@ -9,7 +9,6 @@ each of the n rows divided by its norm, with singular values sigma_j and right s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,10 +52,8 @@ class Domain:
         """Centre the domain ``name``, forget or retain, on its own mean."""
         self.name, self.embeddings = name, pool.embeddings
         self.positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
-        total = np.zeros(pool.width)
-        for x in self._embedded():
-            total += x.sum(axis=0)
-        self.mean = total / len(self.positions)
+        totals = (x.sum(axis=0) for x in self._embedded())
+        self.mean = sum(totals, np.zeros(pool.width)) / len(self.positions)
 
     def _embedded(self) -> Iterator[Doubles]:
         """Yield the embeddings in float64, in blocks of bounded memory."""
@@ -71,8 +68,7 @@ class Domain:
             norm = np.sqrt(np.einsum("ij,ij->i", x, x))
             # A sum of float16 is exact in float64, so a row at the mean is zero and not rounding.
             norm[norm == 0] = np.inf
-            x /= norm[:, None]
-            yield x
+            yield x / norm[:, None]
 
 
 class Spectrum(NamedTuple):
@@ -139,9 +135,7 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
         columns[f"variance_{name}"] = np.cumsum(squares) / decomposed.variance
         columns[f"energy_{name}"] = _shares(squares)
     return columns | {
-        "power": power,
-        "power_cumulative": _shares(power),
-        "affinity": affinity(cosines),
+        **{"power": power, "power_cumulative": _shares(power), "affinity": affinity(cosines)},
         "angle_median": np.array([np.median(degrees) for degrees in by_k]),
         "angles_above_45": np.array([(degrees > 45).mean() for degrees in by_k]),
         "angle_sorted": [*by_k[at - 1].tolist(), *[None] * (most - at)],
@@ -159,8 +153,7 @@ def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectru
     contrast = first.vectors * (first.values / np.sqrt(first.n))
     contrast -= second.vectors * (turn * (second.values / np.sqrt(second.n)))
     total, square, n = 0.0, 0.0, first.n + second.n
-    for x in chain.from_iterable(rows.blocks() for rows in domains):
-        along = x @ contrast
+    for along in (x @ contrast for rows in domains for x in rows.blocks()):
         total = total + along.sum(axis=0)
         square = square + (along**2).sum(axis=0)
     # The rows are centred but for what the division by their norms shifts: nothing cancels here.
@@ -190,27 +183,22 @@ def reaches(cumulative: NDArray[np.floating[Any]], share: float) -> int:
 
 def geometry_summary(columns: _Columns) -> dict[str, float | int | None]:
     """Return the numbers that the paper quotes, from the columns of ``geometry``; None where there
-    are fewer components.
-
-    ``power_90`` is the k that hold 90% of the discriminative power. It and the energies are of what
-    the computed components hold, so compare runs of the same number.
-    """
+    are fewer components. ``power_90`` is the k that hold 90% of the discriminative power. It and
+    the energies are of what the computed components hold, so compare runs of the same number."""
 
     def at(column: str, k: int) -> float | None:
         return float(columns[column][k - 1]) if k <= len(columns["k"]) else None
 
     powers = np.asarray(columns["power_cumulative"], dtype=np.float64)
     affinities = np.asarray(columns["affinity"])[:50]
+    quoted = [("angle_median", 2), ("angle_median", 50)]
+    quoted += [(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS]
     return {
         "components": len(columns["k"]),
         **{f"variance_{name}_50": at(f"variance_{name}", 50) for name in (FORGET, RETAIN)},
-        "power_90": reaches(powers, 0.9),
-        "power_95": reaches(powers, 0.95),
-        "affinity_min": float(affinities.min()),
-        "affinity_max": float(affinities.max()),
-        "angle_median_2": at("angle_median", 2),
-        "angle_median_50": at("angle_median", 50),
-        **{f"energy_{name}_{k}": at(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS},
+        **{f"power_{share}": reaches(powers, share / 100) for share in (90, 95)},
+        **{"affinity_min": float(affinities.min()), "affinity_max": float(affinities.max())},
+        **{f"{column}_{k}": at(column, k) for column, k in quoted},
     }
 
 

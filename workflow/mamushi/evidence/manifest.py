@@ -14,11 +14,7 @@ import pyarrow.compute as pc
 from mamushi.data.groups import GroupCodes
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Frontier, ranking_of
-from mamushi.evidence.verdict import (
-    judge_list,
-    separation_by,
-    share_bound,
-)
+from mamushi.evidence.verdict import judge_list, separation_by, share_bound
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_metadata, read_table
 from mamushi.selection.removals import digest_of_ids, removal_list
@@ -57,13 +53,13 @@ def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[st
     """Return ``share_bound`` of the first ``k`` examples; null where the retain texts have no
     score, or where the ranking is not by the score."""
     region = ranking_of(scores, by_chance=False).region
-    share = bound = None
-    if region is not None and k:
-        n1 = len(region.score1)
-        # In the order of the scores.
-        retain = np.asarray(pc.not_equal(scores["domain"], FORGET))
-        codes = None if groups is None else groups[retain][region.order]
-        share, bound = share_bound(region.score2, float(region.score1[k - 1]), k / n1, codes)
+    if region is None or not k:
+        return {"estimate": None, "upper_bound": None}
+    # In the order of the scores.
+    retain = np.asarray(pc.not_equal(scores["domain"], FORGET))
+    codes = None if groups is None else groups[retain][region.order]
+    threshold, beta = float(region.score1[k - 1]), k / len(region.score1)
+    share, bound = share_bound(region.score2, threshold, beta, codes)
     return {"estimate": share, "upper_bound": bound}
 
 
@@ -109,28 +105,22 @@ def manifest(
         reason=ratio.verdict["reason"] if ratio.selector == named["selector"] else None,
         texts=ratio.texts.words() if ratio.texts else "",
     )
+    of = (
+        "the share of the list that as many retain texts would have put there, by their scores; "
+        "the bound holds with 95%, at all budgets at once"
+    )
     return {
         **named,
-        "n_forget": n1,
-        "n_retain": len(scores) - n1,
-        "removed": k,
+        **{"n_forget": n1, "n_retain": len(scores) - n1, "removed": k},
         "copies": sum(map(len, listed["copies"].to_pylist())),
         "cross_posts": duplicates["kept_id"].null_count,
         "threshold": float(listed["score"][-1].as_py()) if k else None,
         "ids_sha256": digest_of_ids(listed["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
-        "verdict": judged.pop("words"),
-        "judgement": judged,
-        "separation": separates,
-        "also_retain": {
-            **also_retain,
-            "of": "the share of the list that as many retain texts would have put there, by their "
-            "scores; the bound holds with 95%, at all budgets at once",
-        },
+        **{"verdict": judged.pop("words"), "judgement": judged, "separation": separates},
+        "also_retain": {**also_retain, "of": of},
         "expected": {
-            "unit": "nats",
-            "by": ratio.selector,
-            "withheld": ratio.verdict["withheld"],
+            **{"unit": "nats", "by": ratio.selector, "withheld": ratio.verdict["withheld"]},
             **expected,
         },
     }

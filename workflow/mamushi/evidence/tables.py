@@ -8,7 +8,7 @@ run times in ``runtime_summary``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,9 @@ def joined_table(
     kind: Table, pattern: str, cells: Iterable[Mapping[str, Any]], root: str | Path
 ) -> pa.Table:
     """Return the table of all cells, from the file that each has at ``pattern``, in their order."""
-    parts = [kind.schema.empty_table()]
-    for cell in cells:
-        path = paths.under(root, pattern, **cell)
-        part = read_table(path, kind).select(kind.schema.names)
-        parts.append(part.cast(kind.schema))
-    return pa.concat_tables(parts)
+    tables = (read_table(paths.under(root, pattern, **cell), kind) for cell in cells)
+    selected = [table.select(kind.schema.names).cast(kind.schema) for table in tables]
+    return pa.concat_tables([kind.schema.empty_table(), *selected])
 
 
 SCORES_SETTING = "Jigsaw, Gemma-2-2B"
@@ -115,33 +112,26 @@ def runtime_rows(runs: Iterable[_Row]) -> list[dict[str, Any]]:
 def paper_rows(
     diagnostics: Iterable[_Row], geometry: Iterable[_Row], selector: str
 ) -> list[dict[str, Any]]:
-    """Return the rows of the table ``paper``: what the paper prints beside what each run has.
-
-    From rows of the tables ``diagnostics``, of which those of ``selector`` count, and ``geometry``.
-    """
-    rows: list[dict[str, Any]] = []
+    """Return the rows of the table ``paper``: what the paper prints beside what each run has, from
+    rows of the tables ``diagnostics``, of which those of ``selector`` count, and ``geometry``."""
+    compared: list[tuple[Sequence[PaperNumber], str, _Row, _Row]] = []
     for row in diagnostics:
         if row["selector"] == selector:
             ours = {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]}
-            rows += _compared(PAPER_SCORES, SCORES_SETTING, row, ours)
+            compared.append((PAPER_SCORES, SCORES_SETTING, row, ours))
     runs: dict[tuple[str, str, int], list[_Row]] = {}
     for row in geometry:
         runs.setdefault((row["dataset"], row["model"], row["seed"]), []).append(row)
-    for rows_by_k in runs.values():
-        rows_by_k.sort(key=lambda row: int(row["k"]))
-        columns = {key: np.array([row[key] for row in rows_by_k]) for key in rows_by_k[0]}
-        rows += _compared(PAPER_GEOMETRY, GEOMETRY_SETTING, rows_by_k[0], geometry_summary(columns))
-    return rows
-
-
-def _compared(
-    numbers: Iterable[PaperNumber], setting: str, run: _Row, ours: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    for by_k in runs.values():
+        by_k.sort(key=lambda row: int(row["k"]))
+        columns = {key: np.array([row[key] for row in by_k]) for key in by_k[0]}
+        compared.append((PAPER_GEOMETRY, GEOMETRY_SETTING, by_k[0], geometry_summary(columns)))
     return [
         {
             **{"quantity": quantity, "setting": setting, "paper": float(printed)},
             **{name: run[name] for name in ("dataset", "model", "seed")},
             "ours": None if ours[key] is None else float(ours[key]),
         }
+        for numbers, setting, run, ours in compared
         for quantity, printed, key in numbers
     ]

@@ -40,12 +40,11 @@ def manifests(
 ) -> None:
     """Write the manifest of a selector's removal list at every budget, one file a budget.
 
-    A manifest says what the list was made from (digests of data, model, embeddings and scores,
-    which the scores carry along; settings; versions), the digest of the list itself, and the
-    removal and preservation to expect of it, predicted from the scores of a selector that estimates
-    the log-density ratio, how much of it a second run would list, and what follows for this list.
-    It is apart from the list, because these estimates change no list: another one must not retrain
-    anything.
+    It says what the list was made from (digests of data, model, embeddings and scores; settings;
+    versions), the digest of the list itself, the removal and preservation to expect of it by the
+    scores of the selector that estimates the log-density ratio, how much of it a second run would
+    list, and what follows for this list. It is apart from the list, because these estimates change
+    no list: another one must not retrain anything.
     """
     from mamushi.evidence.manifest import manifest, read_calibrated
     from mamushi.io import paths, schemas
@@ -53,32 +52,30 @@ def manifests(
     from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest_of_ids
 
-    ranking = read_table(scores, schemas.SCORES)
-    largest = max(budget_of(beta, ranking) for beta in settings.budgets)
-    texts = text_digests_of(examples, ranking, largest)
-    ratio = read_calibrated(calibrated)
+    ranking, ranked = read_table(scores, schemas.SCORES), read_metadata(scores)
+    sizes = [budget_of(beta, ranking) for beta in settings.budgets]
+    texts = text_digests_of(examples, ranking, max(sizes))
+    ratio, stable = read_calibrated(calibrated), read_metadata(stability)
     copies = read_table(duplicates, schemas.DUPLICATES)
-    rows = read_metadata(duplicates)["rows"]
-    stable = read_metadata(stability)
-    ranked = read_metadata(scores)
-    sources = ranked["provenance"]["inputs"]
-    embedded = ranked["embedded"]
-    origin = {
-        **job.origin,
-        "inputs": {**embedded["inputs"], **sources, **job.origin["inputs"]},
-        "embedding": embedded["settings"]["embedding"],
+    inputs = {**ranked["embedded"]["inputs"], **ranked["provenance"]["inputs"]}
+    head = {
+        **settings.cell,
+        **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
+        "provenance": {
+            **job.origin,
+            "inputs": {**inputs, **job.origin["inputs"]},
+            "embedding": ranked["embedded"]["settings"]["embedding"],
+        },
+        "conditions": ranked["conditions"],
+        **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
+        "rows": read_metadata(duplicates)["rows"],
     }
     is_for: Any = {"compared": settings.compared, "by_chance": settings.by_chance}
-    selector = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
-    for path, beta in zip(out, settings.budgets, strict=True):
+    for path, beta, k in zip(out, settings.budgets, sizes, strict=True):
         listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
-        head = {**settings.cell, **selector, "beta": beta, "provenance": origin}
-        head |= {"conditions": ranked["conditions"], "stability": listed}
-        head |= {"windows": ranked["windows"]} if ranked.get("windows") else {}
-        k = budget_of(beta, ranking)
-        head |= {"rows": rows, "texts_sha256": digest_of_ids(texts[:k])}
-        about = manifest(ranking, ratio, copies, k, head, stable["separation"], **is_for)
-        write_json(path, about)
+        named = {**head, "beta": beta, "stability": listed}
+        named["texts_sha256"] = digest_of_ids(texts[:k])
+        write_json(path, manifest(ranking, ratio, copies, k, named, stable["separation"], **is_for))
 
 
 def text_digests_of(examples: Path, ranking: pa.Table, k: int) -> list[str]:

@@ -33,7 +33,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     titles.append("(d) mean {forget_mean:.2f}, sd {forget_sd:.2f}, ties {ties} of {n_forget:,}")
     even: tuple[Any, ...] = ("_reference", [0, 1], [0, 1])
     rates, shares = [even], [even]
-    if scores.both:
+    if not np.isnan(scores.score).any():
         titles[:3] = ["(a) $D_F$ = {fisher:.2f}", "(b) AUC {auc:.3f}", "(c) ECE = {ece:.3f}"]
         titles[1] += ", folds {auc_fold_mean:.3f} ± {auc_fold_sd:.3f}" if scores.folds() else ""
         every = np.ones(len(scores.forget), dtype=np.bool_)
