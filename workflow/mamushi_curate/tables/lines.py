@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from mamushi.errors import UserError, lacks
+from mamushi.errors import UserError, lacks, located
 from mamushi.io import tabular
 from mamushi_curate.tables.opening import open_unpacked
 
 # No limit on the length of a field: that of a text is `data.max_characters`.
 csv.field_size_limit(sys.maxsize)
 BOM = "\ufeff"
-_SPACE = re.compile(r"[ \t\r\n]*")
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 MARK = BOM.encode()
 HEAD = 50
@@ -219,75 +218,46 @@ def _split_line(line: str, separator: str) -> list[str]:
 # Text, JSON Lines and arrays ----------------------------------------------------------------------
 
 
-DECODER = json.JSONDecoder()
 # An integer may be of any length.
 sys.set_int_max_str_digits(0)
 
 
 def _rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
-    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
+    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text.
+    Raises ``ValueError``, with the row noted on it, for what is no JSON or not UTF-8."""
+    name = shown_name(path)
     if form == "json":
         content = handle.read()
         if content.lstrip(BLANK).startswith(b"["):
-            yield from _json_array(path, _decoded(content, shown_name(path)))
+            yield from _json_array(name, content)
             return
         handle = io.BytesIO(content)
     for number, line in enumerate(handle, 1):
-        place = f"{shown_name(path)}, row {number}"
+        place = f"{name}, row {number}"
         while number == 1 and line.startswith(MARK):
             # It is the file's, and stays where its first row goes.
             yield Record(MARK, None, place)
             line = line[len(MARK) :]
-        if not line.strip(BLANK):
-            yield Record(line, None, place)
-            continue
-        text = _decoded(line, place)
-        if form == "txt":
-            yield Record(line, {"text": text.rstrip("\r\n")}, place)
-            continue
-        try:
-            row = DECODER.decode(text.lstrip(BOM))
-        except (ValueError, ArithmeticError, RecursionError) as error:
-            problem, do = f"not valid JSON ({error})", "one object a line"
-            raise UserError(problem, where=place, do=do) from None
-        yield Record(line, _object(row, place), place)
+        cells = None
+        if line.strip(BLANK):
+            with located(place):
+                text = line.decode("utf-8")
+                is_text = form == "txt"
+                row = {"text": text.rstrip("\r\n")} if is_text else json.loads(text.lstrip(BOM))
+            cells = _object(row, place)
+        yield Record(line, cells, place)
 
 
-def _behind(text: str, at: int) -> int:
-    """Return where in JSON what is no space stands, from a place on."""
-    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
-
-
-def _json_array(path: Path, text: str) -> Iterator[Record]:
-    """Iterate over the objects of an array, each with the comma before it."""
-    start = at = text.index("[") + 1
-    place, number = shown_name(path), 0
-    yield Record(text[:start].encode(), None, place)
-    try:
-        while text[at := _behind(text, at)] != "]" or text[start:at].strip():
-            number += 1
-            place = f"{shown_name(path)}, row {number}"
-            row, stop = DECODER.raw_decode(text, at)
-            yield Record(text[start:stop].encode(), _object(row, place), place)
-            start, at = stop, _behind(text, stop)
-            if text[at] == "]":
-                break
-            if text[at] != ",":
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-            at += 1
-        if text[at + 1 :].strip():
-            raise json.JSONDecodeError("Extra data", text, at + 1)
-    except (ValueError, IndexError, RecursionError) as error:
-        problem = f"not valid JSON from here on ({error})"
-        raise UserError(problem, where=place, do="look for a truncated file") from None
-    yield Record(text[start:].encode(), None, place)
-
-
-def _decoded(content: bytes, place: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+def _json_array(name: str, content: bytes) -> Iterator[Record]:
+    """Iterate over the objects of an array, each on a line with the comma before it."""
+    with located(name):
+        rows, is_ascii = json.loads(content), content.isascii()
+    yield Record(b"[", None, name)
+    for number, row in enumerate(rows, 1):
+        place = f"{name}, row {number}"
+        written = f",\n{json.dumps(row, ensure_ascii=is_ascii)}".encode()
+        yield Record(written, _object(row, place), place)
+    yield Record(b"]\n", None, name)
 
 
 def _object(row: Any, place: str) -> dict[str, Any]:
