@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mamushi.errors import UserError
 from mamushi.io.tables import read_table
-from mamushi.selection.arrays import Doubles
 from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 
 
@@ -23,9 +22,3 @@ def read_influence(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
         raise UserError("is of other texts", where=path, do="delete it and run again")
     values = table["influence"].combine_chunks()
     return [values[places[name]].values.to_numpy() for name in ids]
-
-
-def summed_influence(path: Path, ids: Sequence[str]) -> Doubles:
-    """Return the sum of each text's influence, (texts,) in the order of ``ids``; 0 of a text
-    without a token to predict. Raises as ``read_influence``."""
-    return np.array([values.sum(dtype=np.float64) for values in read_influence(path, ids)])

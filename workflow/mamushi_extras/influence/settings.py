@@ -38,15 +38,11 @@ def check_influence(full: Mapping[str, Any]) -> Iterator[str]:
     """Check that there are weights at which to measure, and labelled texts to be targets."""
     names = by_influence(full)
     for where, axes in comparisons(full):
-        for name in [name for name in axes["selectors"] if name in names]:
-            at = f"{where}.selectors[{axes['selectors'].index(name)}]: {name!r} is not allowed with"
-            for model in axes["models"]:
-                is_of_texts = kind_of(full, name).unit == "texts"
-                if "embeddings" in full["models"][model] and is_of_texts:
-                    yield (
-                        f"{at} the model {model!r}, of which there are vectors alone and no "
-                        "weights; give its folder as source in the place of embeddings"
-                    )
-            for dataset in axes["datasets"]:
-                if unlabelled(full["datasets"][dataset]):
-                    yield f"{at} the dataset {dataset!r}, which nobody labelled"
+        vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
+        corpora = [name for name in axes["datasets"] if unlabelled(full["datasets"][name])]
+        for place, name in enumerate(axes["selectors"]):
+            at = f"{where}.selectors[{place}]: {name!r} is not allowed with"
+            if name in names and vectors and kind_of(full, name).unit == "texts":
+                yield f"{at} models.{vectors[0]}, which has vectors and no weights"
+            if name in names and corpora:
+                yield f"{at} datasets.{corpora[0]}, which nobody labelled"

@@ -103,14 +103,15 @@ def influence_scores(
     settings: Score,
     job: Job,
 ) -> None:
-    """Rank the forget set by the influence of its texts.
+    """Rank the forget set by the influence of its texts, the sum of that of their tokens; the
+    embeddings say which texts are ranked. Raises ``UserError`` for an influence of other texts."""
+    import numpy as np
 
-    The embeddings say which texts are ranked, as for every selector, and nothing else. Raises
-    ``UserError`` for an influence of other texts.
-    """
     from mamushi.selection.scores import read_pool
-    from mamushi_extras.influence.pooling import summed_influence
+    from mamushi_extras.influence.pooling import read_influence
 
     pool = read_pool(embeddings, examples)
-    pool = pool.with_columns(influence=summed_influence(influence, pool.ids.tolist()))
+    of_tokens = read_influence(influence, pool.ids.tolist())
+    sums = np.array([values.sum(dtype=np.float64) for values in of_tokens])
+    pool = pool.with_columns(influence=sums)
     rank_pool(pool, settings, examples, embeddings, out, job.origin)
