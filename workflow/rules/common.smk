@@ -3,7 +3,7 @@
 import gc
 import json
 import re
-from functools import cache
+from functools import cache, partial
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger

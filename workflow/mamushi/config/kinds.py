@@ -77,7 +77,11 @@ Place = Annotated[str, RESOLVED]
 PlaceOrNull = Annotated[str | None, RESOLVED]
 Precision = Literal["bf16", "fp32"]
 SectionName = Literal["contamination", "inference", "evaluation"]
-Domain = Literal["forget", "retain"]
+Words = Annotated[list[str], SOME, DISTINCT]
+Domains = Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT]
+VectorsPath = Annotated[
+    str, StringConstraints(pattern=r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$")
+]
 Definitions = dict[Name, dict[str, Any]]
 TENTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 

@@ -101,15 +101,13 @@ class Lora(Section):
     rank: Count = 16  #: Rank of each adapter.
     alpha: Positive = 32.0  #: Alpha over rank is what an adapter's product counts.
     dropout: Below = 0.0  #: Share of an adapter's inputs that training leaves out.
-    #: Layers that get one, such as q_proj; null for all linear ones but the head.
-    target_modules: Annotated[list[str], SOME, DISTINCT] | None = None
+    target_modules: Words | None = None  #: Layers that get one; null: all linear but the head.
 
 
 class Method(Section):
     """How parameters are trained."""
 
-    #: partial trains what the keys below say, as the paper does; lora low-rank adapters; full all.
-    #: Unlearning takes the same method.
+    #: partial: what the keys below say, as the paper does; full: all. Unlearning takes the same.
     method: Literal["partial", "lora", "full"] = "partial"
     lora: Lora = Lora()
 
@@ -137,13 +135,12 @@ class Training(Method, AdamW, Shortened):
     batch_size: Count = 32  #: Texts a step.
     learning_rate: Positive = 5.0e-5  #: AdamW's peak learning rate.
     betas: Decays = listed(0.9, 0.999)  #: AdamW's decay rates of the two moments.
-    #: Learning rate after the warm-up; linear and cosine end at 0.
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    schedule: Literal["constant", "linear", "cosine"] = "constant"  #: After the warm-up.
     warmup_steps: Natural = 0  #: Steps of linear warm-up.
     gradient_clip: Positive | None = None  #: Largest gradient norm; null for no clipping.
     precision: Precision = "bf16"  #: Of the forward pass; what is trained has fp32 weights.
-    #: by_data counts steps from the texts that remain, as the paper does; matched trains every
-    #: budget for as many steps as beta 0; aligned also reads each text in the same step as beta 0.
+    #: by_data: by the texts that remain, as the paper; matched: at every budget as many as beta 0;
+    #: aligned: and each text in the same step.
     steps: Literal["by_data", "matched", "aligned"] = "by_data"
 
 
@@ -167,8 +164,7 @@ class Pretraining(Section):
 
     datasets: Names  #: Datasets of this configuration; the tokenizer is trained on them as well.
     section: SectionName = "contamination"  #: Section of these datasets.
-    #: Domains of this section.
-    domains: Annotated[list[Domain], SOME, DISTINCT] = listed("forget", "retain")
+    domains: Domains = listed("forget", "retain")  #: Domains of this section.
     epochs: Positive = 4.0  #: Passes over the texts.
     batch_size: Count = 8  #: Rows a step.
     learning_rate: Positive = 0.002  #: Peak; after the warm-up it falls to 0 along a cosine.
@@ -198,13 +194,8 @@ class Vectors(Section):
     vector: str = "vector"  #: Column with the vectors, lists; of safetensors, the tensor's name.
     #: A Parquet file; or shards, a folder or a pattern of .parquet or of .safetensors, with the ids
     #: of X.safetensors, one a line, in X.txt.
-    path: Annotated[
-        Annotated[str, StringConstraints(pattern=r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$")]
-        | None,
-        RESOLVED,
-    ] = None
-    #: In place of a file: the leading components of the ranked texts' tf-idf. 128 are enough.
-    words: Count | None = None
+    path: Annotated[VectorsPath | None, RESOLVED] = None
+    words: Count | None = None  #: In its place: leading components of the tf-idf; 128 are enough.
 
     def __post_init__(self) -> None:
         if self.path is not None and self.words is not None:
@@ -245,8 +236,7 @@ class Selector(Section):
 class Removal(Section):
     """The removal manifests."""
 
-    #: Selector whose scores estimate log p1/p2, for what is expected of lists. Null for mamushi, or
-    #: where the grid does without it for the first of the grid's that cross-fits.
+    #: Selector whose scores estimate log p1/p2. Null: mamushi, or the grid's first that cross-fits.
     ratio: Name | None = None
 
 
@@ -270,14 +260,11 @@ class Unlearning(Cells):
     recovers half of the contamination gap. A list that is left out is the grid's."""
 
     selectors: Names | None = None  #: Selectors by name; left out, the grid's.
-    #: Unlearners by name; retraining is always there. `logit_bias` and `tilt` train nothing: what a
-    #: claim has to beat.
+    #: By name, beside retraining. `logit_bias` and `tilt` train nothing: what a claim has to beat.
     unlearners: Names = listed("neggrad_plus", "salun", "logit_bias", "tilt")
     budgets: Budgets = listed(*TENTHS)  #: Shares that are measured first, beside 1.
-    #: Then its multiples between the two budgets around the first crossing; null for none.
-    fine: Budget | None = 0.05
-    #: The model that is unlearned: beta0 was trained on the inference section, contaminated on the
-    #: contamination section. A model that is declared contaminated starts as it is.
+    fine: Budget | None = 0.05  #: Then its multiples around the first crossing; null for none.
+    #: The model that is unlearned; one that is declared contaminated starts as it is.
     start: Literal["beta0", "contaminated"] = "beta0"
     target: Fraction = 0.5  #: Share to recover of the gap in forget perplexity, start to gold.
     retain_cap: Positive = 5.6  #: Largest factor on the start's retain perplexity at a crossing.
@@ -293,8 +280,7 @@ class Unlearner(Section):
     """An unlearner. Further keys are the settings of its kind."""
 
     kind: str  #: A file in workflow/mamushi/unlearning/unlearners; by default its name.
-    #: Settings of `unlearning.training` that differ for this unlearner.
-    training: UnlearnTraining = UnlearnTraining()
+    training: UnlearnTraining = UnlearnTraining()  #: What differs of `unlearning.training`.
 
 
 class Relearning(Section):
@@ -331,9 +317,7 @@ class Probe(Cells, Prompts):
 class Refits(Section):
     """How often each selector scores again, with other folds and networks."""
 
-    #: On all training examples: how often each text is listed. 0 for no refits at all: toss-ups are
-    #: not known then, and nothing is expected of a list.
-    whole: Natural = 2
+    whole: Natural = 2  #: On all training examples. 0 for none: nothing is expected of lists then.
     halves: Natural = 1  #: Pairs on either half of them: how far the scores of a cross-fit are off.
 
 
@@ -358,8 +342,7 @@ class Evidence(Section):
     components: Count = 100  #: Leading components of each domain in the geometry.
     compared: AnyNames = listed()  #: Selectors of texts for the table `agreement` alone.
     targets: Annotated[list[Target], SOME] = listed(  #: What the advisor is asked for.
-        Target(target="removal", value=0.5),
-        Target(target="preservation", value=0.05),
+        Target(target="removal", value=0.5), Target(target="preservation", value=0.05)
     )
 
 
@@ -370,17 +353,13 @@ class HeldOut(Shortened):
 class MeasuredDeep(HeldOut):
     """How perplexity is measured, and what is left of it without word frequencies."""
 
-    #: Most predicted tokens of held-out forget texts on which `deep` is measured: the NLL with word
-    #: frequencies taken out. 0: on none.
-    deep_tokens: Natural = 16384
+    deep_tokens: Natural = 16384  #: Most predicted tokens on which `deep` is measured; 0 for none.
 
 
 class Evaluation(MeasuredDeep):
     """Perplexity on the held-out texts."""
 
-    #: Nats per token by which the retain domain may be predicted worse than by gold and still count
-    #: as preserved: 0.02 are two per cent of perplexity.
-    retain_margin: Positive = 0.02
+    retain_margin: Positive = 0.02  #: Nats a token over gold at which retain counts as preserved.
 
 
 class Execution(Section):
@@ -388,23 +367,16 @@ class Execution(Section):
 
     micro_batch_size: Count = 32  #: Texts in memory at once in training; the step is the same.
     batch_tokens: Count = 16384  #: Tokens in a batch of embedding and perplexity.
-    #: Between two checkpoints, from which a killed fine-tune resumes. SLURM has it save at its end.
-    checkpoint_seconds: NotNegative = 1200.0
-    #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
-    #: once, unless its model is tiny.
-    device: Literal["auto", "cpu"] = "auto"
+    checkpoint_seconds: NotNegative = 1200.0  #: Between checkpoints of a fine-tune, to resume from.
+    device: Literal["auto", "cpu"] = "auto"  #: auto takes a GPU where there is one, cpu none.
     gpus_per_job: Count = 1  #: GPUs of a node over which each job with a language model cuts it.
-    #: Keep what enters the blocks that unlearning trains, once per dataset, model and seed, in
-    #: results/cache until the run has ended. False saves that disk: tokens x width x 2 bytes.
-    cache_trunk: bool = True
+    cache_trunk: bool = True  #: Keep what enters unlearned blocks in results/cache during a run.
 
 
 class Configuration(Section):
     """Every key of config.yaml, with its type, default and meaning."""
 
-    #: paper lays this configuration over the paper's, config.yaml beside the Snakefile; without it
-    #: a configuration of one's own stands alone.
-    extends: Literal["paper"] | None = None
+    extends: Literal["paper"] | None = None  #: paper lays this file over the paper's config.yaml.
     grid: MainGrid
     studies: dict[Name, Study | None] | None = named()  #: Comparisons beside the grid, by name.
     data: Data = Data()
