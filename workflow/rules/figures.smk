@@ -5,11 +5,7 @@
 
 for name, drawing in plugins("figure").items():
     of_cell = drawing.of == "cell"
-    pdf, png = (
-        (paths.CELL_FIGURE, paths.CELL_FIGURE_PNG)
-        if of_cell
-        else (paths.FIGURE, paths.FIGURE_PNG)
-    )
+    pdf = (paths.CELL_FIGURE if of_cell else paths.FIGURE).replace("{figure}", name)
     place = f"{name}/{{dataset}}/{{model}}/seed{{seed}}" if of_cell else name
 
     rule:
@@ -21,9 +17,9 @@ for name, drawing in plugins("figure").items():
                 for table in drawing.reads
             ],
         output:
-            out=pdf.replace("{figure}", name),
+            out=pdf,
             png=report(
-                png.replace("{figure}", name),
+                pdf.replace(".pdf", ".png"),
                 caption=f"../report/{name}.rst",
                 category=drawing.category,
                 labels={"figure": drawing.label}
@@ -50,7 +46,7 @@ use rule figure_sad as figure_study with:
     output:
         out=paths.STUDY_FIGURE,
         png=report(
-            paths.STUDY_FIGURE_PNG,
+            paths.STUDY_FIGURE.replace(".pdf", ".png"),
             caption="../report/study.rst",
             category="Studies",
             labels={"study": "{study}"},

@@ -45,10 +45,10 @@ TABLES = {
 }
 # Texts for the report that some rules make as well.
 TEXTS = {
-    "tables": paths.SAD_VERDICT,
-    "half_gap": paths.SYNERGY,
-    "probes": paths.GENERATIONS_PAGE,
-    "qualitative": paths.RANKING_ENDS_PAGE,
+    "tables": "sad_differences",
+    "half_gap": "synergy",
+    "probes": "generations",
+    "qualitative": "qualitative_ranking",
 }
 
 for made, (category, made_tables, made_of) in TABLES.items():
@@ -60,7 +60,7 @@ for made, (category, made_tables, made_of) in TABLES.items():
             made_of,
         output:
             **{name: in_report(name, category) for name in made_tables},
-            pages=TEXTS.get(made, []),
+            pages=expand(paths.TEXT, text=TEXTS.get(made, [])),
             parquet=expand(paths.TABLE, table=made_tables),
         log:
             f"results/logs/{made}.log",
@@ -78,8 +78,7 @@ for made, (category, made_tables, made_of) in TABLES.items():
 
 use rule tables as study_tables with:
     output:
-        sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
-        pages=paths.STUDY_SAD_VERDICT,
+        pages=paths.TABLES + "/{study}/sad_differences.rst",
         parquet=expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",

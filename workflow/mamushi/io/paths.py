@@ -70,22 +70,15 @@ START = "results/index.html"  # the start page
 TABLES = "results/tables"
 TABLE = TABLES + "/{table}.parquet"  # a result table, also as CSV
 TABLE_CSV = TABLES + "/{table}.csv"
-SAD_VERDICT = TABLES + "/sad_differences.rst"
-SYNERGY = TABLES + "/synergy.rst"
-RANKING_ENDS_PAGE = TABLES + "/qualitative_ranking.rst"
-GENERATIONS_PAGE = TABLES + "/generations.rst"
+TEXT = TABLES + "/{text}.rst"  # words for the report
 FIGURES = "results/figures"
 FIGURE = FIGURES + "/{figure}.pdf"  # a figure, also as PNG
-FIGURE_PNG = FIGURES + "/{figure}.png"
 
 CELL_FIGURE = FIGURES + "/{figure}/{dataset}/{model}/seed{seed}.pdf"
 CELL_FIGURE_PNG = FIGURES + "/{figure}/{dataset}/{model}/seed{seed}.png"
 
 STUDY_TABLE = TABLES + "/{study}/{table}.parquet"
-STUDY_TABLE_CSV = TABLES + "/{study}/{table}.csv"
-STUDY_SAD_VERDICT = TABLES + "/{study}/sad_differences.rst"
 STUDY_FIGURE = FIGURES + "/study/{study}.pdf"
-STUDY_FIGURE_PNG = FIGURES + "/study/{study}.png"
 
 
 def beta(budget: float | str) -> str:
