@@ -15,20 +15,18 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
-from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
+from mamushi.io.files import atomic, part_of, read_plain_json, sweep, writable
 from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.tables import readers
-from mamushi_curate.tables.columnar import opened_columns
 from mamushi_curate.tables.lines import USUAL, Dialect, records
 from mamushi_curate.tables.opening import open_unpacked
 
@@ -36,35 +34,17 @@ INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """What was read and what was written of a table."""
+class Rewritten(NamedTuple):
+    """The SHA-256, by name, of the files from whose bytes rows were read, and of those written."""
 
-    data: Path
-    out: Path
     read: dict[str, str]
-    """SHA-256 of each file by its name: of the bytes from which its rows were read."""
     written: dict[str, str]
-    """And of each that was written."""
 
 
 def refuse_existing(out: Path) -> None:
     """Raise ``UserError`` where something stands already: it may be the user's own."""
     if os.path.lexists(out):
         raise UserError("exists already", where=out, do="name another one in --out")
-
-
-def table_files(data: Path) -> list[Path]:
-    """Return the files of a table, in the order of their rows: itself, or those of a folder.
-
-    Raises ``UserError`` as ``tabular.find``, and for a pattern, which has no one place to write to.
-    """
-    if not data.exists():
-        if "*" in data.name:
-            do = "give the folder, or one file after the other"
-            raise UserError("is a pattern, which has no one place to write to", where=data, do=do)
-        raise UserError("no such file or folder", where=data, do="check the path")
-    return tabular.find(data)
 
 
 def rewrite(
@@ -82,7 +62,7 @@ def rewrite(
     exists, and when nothing is to be removed; ``RuntimeError`` where what was written is not what
     was read without what goes.
     """
-    files, is_folder = table_files(data), data.is_dir()
+    files, is_folder = tabular.find(data), data.is_dir()
     refuse_existing(out)
     if is_folder and out.resolve().is_relative_to(data.resolve()):
         problem = "lies in the folder of the data, which would hold it from then on"
@@ -92,7 +72,7 @@ def rewrite(
     if not is_folder and forms[0] != forms[1]:
         problem = f"the endings of {data.name} and {out.name} differ"
         raise UserError(problem, where=out, do=f"name it as in {written_as}")
-    read, written = dict[str, str](), dict[str, str]()
+    digests, written = dict[str, str](), dict[str, str]()
     with new_folder(out) if is_folder else atomic(out) as unfinished:
         for path in files:
             name, to = out.name, unfinished
@@ -101,20 +81,19 @@ def rewrite(
                 to = unfinished / name
                 to.parent.mkdir(parents=True, exist_ok=True)
             if name in written:
-                raise UserError("would be written over another file", where=path, do="unpack it")
-            written[name] = _write_file(path, to, removal, dialect, read)
+                do = "unpack it, or give one file, or a folder"
+                raise UserError("would be written over another file", where=path, do=do)
+            written[name] = _write_file(path, to, removal, dialect, digests)
         removal.check(data)
         if is_folder:
             _copy_others(data, unfinished)
             if (data / tabular.STATE).is_file():
-                _update_state(unfinished)
-                written = {path.name: sha256(unfinished / path.name) for path in files}
-            if table_files(data) != files:
+                _update_state(unfinished, written)
+            if tabular.find(data) != files:
                 do = "run the same command again when nothing writes to it"
                 raise UserError("has changed while it was read", where=data, do=do)
-            names = [str(path.relative_to(data)) for path in files]
-            read = dict(zip(names, read.values(), strict=True))
-        result = Rewritten(data, out, read, written)
+        names = [str(path.relative_to(data)) if is_folder else path.name for path in files]
+        result = Rewritten(dict(zip(names, digests.values(), strict=True)), written)
         if record is not None:
             record(result)
     return result
@@ -207,20 +186,11 @@ def _packed(path: Path, packing: str) -> Iterator[Any]:
             yield raw
 
 
-def _update_state(folder: Path) -> None:
-    """Write number of rows and fingerprint of a folder that ``datasets`` opens."""
-    state, info = read_plain_json(folder / tabular.STATE), read_plain_json(folder / INFO)
-    rows = size = 0
-    digest = hashlib.sha256(str(state["_fingerprint"]).encode())
-    for path in tabular.find(folder):
-        with opened_columns(path) as (_, batches):
-            rows += sum(len(batch) for batch in batches([]))
-        size += path.stat().st_size
-        digest.update(bytes.fromhex(sha256(path)))
-    # It names the content to the caches of `datasets`.
-    state["_fingerprint"] = digest.hexdigest()[:16]
-    if split := (info.get("splits") or {}).get(state.get("_split")):
-        split |= {"num_examples": rows, "num_bytes": size}
-        split.pop("shard_lengths", None)
-    for name, content in ((tabular.STATE, state), (INFO, info)):
-        (folder / name).write_text(json.dumps(content, indent=2), encoding="utf-8")
+def _update_state(folder: Path, written: Mapping[str, str]) -> None:
+    """Give a folder that ``datasets`` opens a name of its content for its caches, and no counts of
+    rows that have gone."""
+    for name, key in ((tabular.STATE, "_fingerprint"), (INFO, "splits")):
+        about = read_plain_json(folder / name)
+        digest = hashlib.sha256("".join([str(about.get(key)), *written.values()]).encode())
+        about[key] = digest.hexdigest()[:16] if name == tabular.STATE else None
+        (folder / name).write_text(json.dumps(about, indent=2), encoding="utf-8")

@@ -83,7 +83,7 @@ class ListedTexts:
         if args.rows or (args.id is None and ranked is None):
             return None
         do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
-        return _existing(str(args.id or ranked), columns, data, do)
+        return _existing(str(ranked if args.id is None else args.id), columns, data, do)
 
     def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
         """Return which of the ``columns`` of ``data`` has the texts that are compared with those

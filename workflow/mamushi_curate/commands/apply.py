@@ -22,6 +22,7 @@ from mamushi.errors import UserError
 from mamushi.io.copies import display_url, is_remote
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.provenance import versions
+from mamushi.io.tabular import find
 from mamushi_curate.commands import _places, _row_options
 from mamushi_curate.matching import RowRemoval
 
@@ -95,8 +96,6 @@ def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str,
 
 def _is_done(receipt: Path, args: argparse.Namespace, removal: RowRemoval) -> bool:
     """Tell whether the table is there, by its receipt: of the same list and the same data."""
-    from mamushi_curate.rewriting import table_files
-
     with contextlib.suppress(UserError, OSError, LookupError):
         done, places = read_json(receipt), {"data": args.data, "written": args.out}
         is_same = done["list"]["sha256"] == sha256(args.list)
@@ -106,7 +105,7 @@ def _is_done(receipt: Path, args: argparse.Namespace, removal: RowRemoval) -> bo
             and all(
                 done[name]["sha256"] in (digests, *digests.values())
                 for name, place in places.items()
-                for digests in [{str(f.relative_to(place)): sha256(f) for f in table_files(place)}]
+                for digests in [{str(f.relative_to(place)): sha256(f) for f in find(place)}]
             )
         )
     return False
@@ -119,7 +118,7 @@ def _receipt(
 
     def digests(files: dict[str, str]) -> str | dict[str, str]:
         """Return the digest of the one file, of a folder those of all."""
-        return files if done.data.is_dir() else next(iter(files.values()))
+        return files if args.data.is_dir() else next(iter(files.values()))
 
     names = ("dataset", "model", "seed", "selector", "beta")
     return {

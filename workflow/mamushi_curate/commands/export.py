@@ -20,6 +20,7 @@ from mamushi.errors import UserError
 from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.provenance import versions
+from mamushi.io.tabular import find
 from mamushi.io.tensors import trained_metadata
 from mamushi.rooms import additions
 from mamushi_curate.commands import _row_options
@@ -128,8 +129,6 @@ def _rows(
     """Iterate over id and text, or conversation as it is, of each row of the table in ``--data``,
     else over those of the texts that were ranked, and whether the row is on the list. Raises
     ``UserError`` for a table that is not the one that was ranked."""
-    from mamushi_curate.rewriting import table_files
-
     needed: list[str] = []
     if args.data is not None:
         data, removal = args.data, listed.removal(args, args.data)
@@ -138,7 +137,7 @@ def _rows(
         data, column, needed = listed.of_run("examples"), "text", ["section"]
         removal = RowRemoval(listed.all, "id", "text", texts=listed.texts, missing_ids=True)
     texts = Conversations(column, removal.part)
-    for file in table_files(data):
+    for file in find(data):
         for place, cells in readers.table_rows(
             file, [*needed, *texts.columns, *removal.columns], dialect
         ):
