@@ -23,7 +23,7 @@ def train(
     freeze(language_model, settings)
     accelerator = device.accelerator(str(settings["precision"]))
     device.place(language_model, str(settings["precision"]), accelerator.device)
-    if sharding.active(accelerator):
+    if accelerator.num_processes > 1:
         sharding.shard(language_model, accelerator)
     log = finetune(
         language_model,

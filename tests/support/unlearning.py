@@ -84,7 +84,7 @@ def run(
         # The tiny models start with higher losses than the limit for real ones.
         settings["stop_forget_loss"] = None
     language_model = start(precision=precision) if language_model is None else language_model
-    if sharding.active(accelerator := device.accelerator(precision)):
+    if (accelerator := device.accelerator(precision)).num_processes > 1:
         sharding.shard(language_model, accelerator)
     outcome = unlearn(
         language_model,

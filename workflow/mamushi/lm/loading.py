@@ -107,7 +107,7 @@ def open_placed(
     model = open_model(card_path)
     edits = [overlay(path, model) for path in stored]
     prepare(model)
-    is_cut = sharding.active(accelerator)
+    is_cut = accelerator.num_processes > 1
     device.place(model, precision, torch.device("cpu") if is_cut else accelerator.device)
     if is_cut:
         sharding.shard(model, accelerator)

@@ -11,10 +11,6 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError, extra, located
 
-PREFIX = "lora_"
-"""How peft begins the name of each part of an adapter."""
-WHERE = "training.lora.target_modules"
-
 
 def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
     """Return name and list of the transformer blocks, first block first: the outermost
@@ -70,9 +66,8 @@ def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
 def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
     """Put low-rank adapters (Hu et al. 2021, LoRA) into the model, in place, unless it has some; at
     first they change nothing. ``target_modules`` of the settings are the names (or their ends) of
-    linear modules, None for all but the output head. Raises ``UserError`` for one that the model
-    does not have, and what peft raises."""
-    if adapters(model):
+    linear modules, None for all but the output head."""
+    if has_adapters(model):
         return
     with located(extra("lora")):
         import peft
@@ -86,26 +81,23 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
         # Only so does peft leave the output head out of all linear modules.
         task_type="CAUSAL_LM",
     )
-    with located(WHERE):
+    with located("training.lora.target_modules"):
         peft.inject_adapter_in_model(config, model)
-    for module in targets or ():
-        if not any(f".{module}.{PREFIX}" in f".{name}" for name in adapters(model)):
-            raise UserError(f"the model has no layer {module!r}", where=WHERE)
 
 
-def adapters(model: PreTrainedModel) -> list[str]:
-    """Return the names of the adapters' parameters, in the model's order."""
-    return [name for name, _ in model.named_parameters() if is_adapter(name)]
+def has_adapters(model: PreTrainedModel) -> bool:
+    """Return whether there are adapters in a model."""
+    return any(is_adapter(name) for name, _ in model.named_parameters())
 
 
 def is_adapter(name: str) -> bool:
-    """Return whether a parameter of this name is part of an adapter."""
-    return any(part.startswith(PREFIX) for part in name.split("."))
+    """Return whether a parameter of this name, of peft's, is one of an adapter."""
+    return ".lora_" in f".{name}"
 
 
 def merge_adapters(model: PreTrainedModel) -> None:
     """Add each adapter to the weight beside it, in fp32, in place, and take it out of the model."""
-    if not adapters(model):
+    if not has_adapters(model):
         return
     from peft.tuners.tuners_utils import BaseTunerLayer
 

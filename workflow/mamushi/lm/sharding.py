@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from accelerate.utils import fsdp2_prepare_model
@@ -37,11 +36,6 @@ class _Root(nn.Module):
 
 
 _roots: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
-
-
-def active(accelerator: Accelerator) -> bool:
-    """Return whether models are sharded over the processes of this job."""
-    return accelerator.num_processes > 1
 
 
 def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
@@ -100,13 +94,8 @@ def split(batches: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[I
 
 def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
     """Sum the values of all processes, each of which has its ``split`` share and 0 elsewhere."""
-    if not active(accelerator):
+    if accelerator.num_processes == 1:
         return values
     total = accelerator.reduce(torch.from_numpy(values).to(accelerator.device), "sum")
     summed: NDArray[Any] = total.cpu().numpy()
     return summed
-
-
-def all_true(value: bool, accelerator: Accelerator) -> bool:
-    """Return whether ``value`` is true in all processes over which a model is sharded."""
-    return not all_reduce(np.array([not value], np.int64), accelerator)[0]

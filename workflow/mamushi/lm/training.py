@@ -152,8 +152,8 @@ def train(
         """Return whether a state is due: all processes bring their shards, and have to agree."""
         if accelerator.num_processes > 1 and steps % interruption.TOGETHER:
             return False
-        late = time.monotonic() - saved >= checkpoint_seconds
-        return not sharding.all_true(not late, accelerator)
+        late = np.array([time.monotonic() - saved >= checkpoint_seconds], np.int64)
+        return bool(sharding.all_reduce(late, accelerator)[0])
 
     with (
         # A step of several processes that fails in one of them cannot be taken again.

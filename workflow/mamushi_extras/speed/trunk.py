@@ -24,7 +24,6 @@ from transformers import PreTrainedModel
 from mamushi.io.domains import EVALUATION, FORGET, INFERENCE, RETAIN
 from mamushi.io.files import atomic
 from mamushi.io.provenance import fingerprint
-from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports
 from mamushi.lm.batches import batch_of, batches
 from mamushi.lm.loss import run
@@ -54,7 +53,7 @@ def start_from_trunk(
     that are held out, cut at these ``lengths``, which the first job of a run computes: in a
     workflow with ``execution.cache_trunk``, unless the model is cut over processes."""
     folder = json.loads(os.environ.get("MAMUSHI_TRUNKS", "null"))
-    is_partial = trains.method == "partial" and not sharding.active(accelerator)
+    is_partial = trains.method == "partial" and accelerator.num_processes == 1
     if not (folder and job.execution.cache_trunk and is_partial):
         return
     read = partial(read_tokens, job.arguments["tokens"], job.arguments["examples"])
