@@ -123,37 +123,3 @@ def test_at_the_weights_of_a_model_nothing_is_trained(base: Path, tmp_path: Path
     ratio = np.concatenate(values(out)) / np.concatenate(values(again))
     assert ratio == pytest.approx(10, rel=1e-4)
     assert {*tmp_path.iterdir()} == {out, again}
-
-
-def test_without_a_contamination_section_either_half_is_the_targets_of_the_other(
-    base: Path, tmp_path: Path
-) -> None:
-    """The group of a text is in its own half."""
-    table = read_table(base / "examples.parquet", schemas.EXAMPLES).to_pylist()
-    rows = [row | {"group": f"g{n // 3}"} for n, row in enumerate(table[16:])]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, columns)
-    out = tmp_path / "influence.parquet"
-    tokens = tmp_path / "tokens.parquet"
-    kept = {row["id"] for row in rows}
-    own = read_table(base / "tokens.parquet", schemas.TOKENS).to_pylist()
-    metadata = read_metadata(base / "tokens.parquet")
-    of_texts = [row for row in own if row["id"] in kept]
-    write_table(
-        tokens,
-        schemas.TOKENS,
-        {name: [row[name] for row in of_texts] for name in of_texts[0]},
-        metadata=metadata,
-    )
-    files = {"examples": tmp_path / "examples.parquet", "tokens": tokens, "out": out}
-    files["model_card"] = base / "card.json"
-    assert main(command("influence", settings(trained_before=True, targets=99), **files)) == 0
-    fold = dict(zip(*read_table(out, TOKEN_INFLUENCE).select(["id", "fold"]).columns, strict=True))
-    halves = {str(name): half.as_py() for name, half in fold.items()}
-    assert {*halves} == kept and {*halves.values()} == {0, 1}
-    by_group = {(row["group"], halves[row["id"]]) for row in rows}
-    assert len(by_group) == len({row["group"] for row in rows})
-    targets = read_metadata(out)["targets"]
-    for domain in ("forget", "retain"):
-        ids = [halves[row["id"]] for row in rows if row["domain"] == domain]
-        assert targets[domain] == [ids.count(1), ids.count(0)]
