@@ -155,6 +155,8 @@ budget_low float64?: Lower end of its 95% interval: the first budget at which St
     forget set.
 budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
     likewise.
+paper_budget float64?: What the paper prints for this unlearner and selector, beside its own dataset
+    and model alone, `newsgroups` and `qwen-2.5-7b`.
 deep_budget float64?: The budget that recovers the target share of the gap in NLL that word
     frequencies do not explain, likewise.
 deep_budget_low float64?: Lower end of its 95% interval, over seeds and texts: the first budget at
