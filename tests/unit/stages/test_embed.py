@@ -10,6 +10,7 @@ import pytest
 from mamushi.cli import main
 from mamushi.io import schemas
 from mamushi.io.tables import read_table
+from mamushi.lm import embed as lm_embed
 from mamushi.selection.metrics import spearman
 from mamushi.stages import embed as embed_stage
 from tests.support.stage_files import EXECUTION, FILES, write_base
@@ -55,7 +56,25 @@ def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(base: Path) ->
     assert lengths[0] is not None and lengths[1] is not None and lengths[0] < lengths[1]
 
 
-def test_blocks_make_the_table_of_one(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = embedded(base, skip_bos=True)
+def test_a_killed_job_goes_on_behind_its_last_block(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[int] = []
+    compute = lm_embed.embed
+
+    def counted(model: Any, texts: Any, **options: Any) -> Any:
+        if passes == [8]:
+            passes.append(-1)
+            raise RuntimeError
+        passes.append(len(texts))
+        return compute(model, texts, **options)
+
     monkeypatch.setattr(embed_stage, "BLOCK", 8)
-    np.testing.assert_allclose(embedded(base, skip_bos=True), whole, atol=2e-3)
+    monkeypatch.setattr(lm_embed, "embed", counted)
+    with pytest.raises(AssertionError):
+        run(base, {"skip_bos": True, "layer": -1})
+    assert not (base / "embed.parquet").exists()
+    resumed = run(base, {"skip_bos": True, "layer": -1}).read_bytes()
+    n = len(read_table(base / "embed.parquet", schemas.EMBEDDINGS))
+    assert sum(passes[2:]) == n - 8 and not (base / "embed.parquet.blocks").exists()
+    assert run(base, {"skip_bos": True, "layer": -1}).read_bytes() == resumed

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from typing import TYPE_CHECKING
+
 from mamushi.config.sections import Embedding
 from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import open_arm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 GPU = ("embed",)
 BLOCK = 131072
@@ -28,9 +34,12 @@ def embed(
     settings: Embed,
     job: Job,
 ) -> None:
-    """Embed the inference section with the contaminated model, and write it block by block."""
+    """Embed the inference section with the contaminated model. A killed job goes on behind the last
+    block of texts that it has finished."""
     import numpy as np
 
+    from mamushi.io.files import atomic
+    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.io.vectors import ranked, write_vectors
     from mamushi.lm.embed import embed
@@ -39,19 +48,32 @@ def embed(
     how = settings.embedding
     model, accelerator = open_arm(model_card, trained, None, how.precision)
     texts = read_tokens(tokens, examples, INFERENCE, how.max_length)
-    blocks = (
-        embed(
+    skip_first = how.skip_bos and read_metadata(tokens)["bos_token_id"] is not None
+    folder = out.with_name(f"{out.name}.blocks")
+    finished, name = {*folder.glob("*.npy")}, fingerprint(job.origin)
+
+    def block(start: int) -> NDArray[np.float16]:
+        path = folder / f"{name}-{start}.npy"
+        if path in finished:
+            return np.load(path)
+        rows = np.arange(start, min(start + BLOCK, len(texts)))
+        (vectors,) = embed(
             model,
-            subset(texts, np.arange(start, min(start + BLOCK, len(texts)))),
+            subset(texts, rows),
             pooling=how.pooling,
             layers=[how.layer],
-            skip_first=how.skip_bos and read_metadata(tokens)["bos_token_id"] is not None,
+            skip_first=skip_first,
             batch_tokens=job.execution.batch_tokens,
             accelerator=accelerator,
-        )[0]
-        for start in range(0, len(texts), BLOCK)
-    )
+        )
+        if accelerator.is_main_process and len(texts) > BLOCK:
+            with atomic(path) as part, part.open("wb") as file:
+                np.save(file, vectors)
+        return vectors
+
+    blocks = map(block, range(0, len(texts), BLOCK))
     if accelerator.is_main_process:
         write_vectors(out, blocks, ranked(examples), job.origin)
+        shutil.rmtree(folder, ignore_errors=True)
     for _ in blocks:
         pass
