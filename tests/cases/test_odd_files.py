@@ -17,8 +17,7 @@ from mamushi.io import schemas
 from mamushi.io.domains import name_of
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
-from mamushi_curate import rewriting
-from mamushi_curate.frames import Frame
+from mamushi_curate import frames, rewriting
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.lines import Dialect
 from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -110,7 +109,7 @@ def test_columns_keep_all_rows_but_the_listed(odd: Columns, tmp_path: Path) -> N
     rows = was.to_pylist()
     assert repr(left.to_pylist()) == repr([rows[0], *rows[2:]])
     checked(tmp_path, data, odd.ids, gone, "--id", "id")
-    cells = Frame(was).read(["id"]).columns["id"]
+    cells = frames.cells(frames.Frame(was).column("id"), "id")
     assert [*map(name_of, cells)] == [*odd.ids]
 
 

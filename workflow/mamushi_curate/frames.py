@@ -17,7 +17,6 @@ from mamushi.errors import UserError
 from mamushi_curate.tables.columnar import column_names, select
 from mamushi_curate.tables.expression import parse
 from mamushi_curate.tables.lines import check_columns, check_text
-from mamushi_curate.tables.readers import FileTable
 
 KINDS = ("pandas", "pyarrow", "datasets")
 """Packages whose tables are known."""
@@ -44,7 +43,9 @@ class Frame:
             do = "give a table of pandas, pyarrow or Polars, one split of datasets, or columns"
             raise UserError(f"{type(source).__name__} is no one table", where=IN_FRAME, do=do)
         self.names = [*names]
-        sizes = {len(column) for column in (source.values() if self._is_columns else [source])}
+        sizes = {
+            len(column) for column in (source.values() if self.kind == "columns" else [source])
+        }
         if len(sizes) != 1 or sizes == {0}:
             problem = f"its columns have {min(sizes, default=0)} to {max(sizes, default=0)} rows"
             raise UserError(problem, where=IN_FRAME)
@@ -52,10 +53,6 @@ class Frame:
         if self.kind == "pandas" and not source.index.is_unique:
             do = "call reset_index(drop=True) first"
             raise UserError("its index has a label twice", where=IN_FRAME, do=do)
-
-    @property
-    def _is_columns(self) -> bool:
-        return self.kind == "columns"
 
     def __len__(self) -> int:
         return self._size
@@ -72,23 +69,19 @@ class Frame:
             return self.source.select_columns([name]).with_format("arrow")[:][name]
         return self.source[name]
 
-    def table(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> pa.Table:
-        """Return the columns ``needed``, of which the ``marks`` are none of the frame's, and those
+    def table(
+        self, needed: Sequence[str], marks: Mapping[str, list[bool]] | None = None
+    ) -> pa.Table:
+        """Return the columns ``needed``; with ``marks``, which are none of the frame's, also those
         others that Arrow can hold."""
         columns = {
-            name: marks[name] if name in marks else arrow(self.column(name), f"column {name!r}")
+            name: (marks or {}).get(name) or arrow(self.column(name), f"column {name!r}")
             for name in needed
         }
-        for name in {*self.names} - {*columns}:
+        for name in () if marks is None else {*self.names} - {*columns}:
             with suppress(UserError):
                 columns[name] = arrow(self.column(name), name)
         return pa.table(columns)
-
-    def read(self, needed: Sequence[str]) -> FileTable:
-        """Return the cells of columns."""
-        columns = {name: cells(self.column(name), f"column {name!r}") for name in needed}
-        places = [f"{IN_FRAME}, row {row + 1}" for row in range(len(self))]
-        return FileTable(IN_FRAME, columns, places, typed=True)
 
     def check_rows(self, values: Any, where: str) -> None:
         """Raise ``UserError`` unless ``values`` has the frame's rows: as many, and in pandas with
@@ -106,7 +99,7 @@ class Frame:
         rows = np.flatnonzero(stays)
         if self.kind == "datasets":
             return self.source.select(rows)
-        if self._is_columns:
+        if self.kind == "columns":
             return {
                 name: type(column)(column[row] for row in rows)
                 if isinstance(column, list | tuple)

@@ -145,21 +145,21 @@ class RowRemoval:
         """Raise ``UserError`` where ids of the list are not there, one is there in several rows, or
         no row would be left: it is a list of another table."""
         where = "number of a row" if self.column is None else f"column {self.column!r}"
+        where = f"({where}, as {self.first!r})"
+        missing = [name for name in self.ids if name not in self.seen_ids]
         if not self.seen_ids:
-            problem = f"none of its {len(self.ids)} ids, as {min(self.ids)!r}, is there ({where}, "
-            problem += f"as {self.first!r})"
+            problem = f"none of its {len(self.ids)} ids, as {min(self.ids)!r}, is there {where}"
             do = "name the column with --id, or give the table that was ranked"
-            raise UserError(problem, where=data, do=do)
-        if self.twice is not None:
+        elif self.twice is not None:
             problem = f"several rows have the id {self.twice!r} of the list"
             do = "give every row an id of its own, or name their column with --id"
-            raise UserError(problem, where=data, do=do)
-        missing = [name for name in self.ids if name not in self.seen_ids]
-        if missing and not self.missing_ids:
-            problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}, "
-            problem += f"as {self.first!r}): {min(missing)!r}"
+        elif missing and not self.missing_ids:
+            problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there {where}: "
+            problem += repr(min(missing))
             do = "give the whole table that was ranked, or say --missing-ids if they are gone"
-            raise UserError(problem, where=data, do=do)
-        if self.removed == self.read:
+        elif self.removed == self.read:
             problem = f"all of its {self.read:,} rows are listed, and nothing would be left"
-            raise UserError(problem, where=data, do="give a list of some of them")
+            do = "give a list of some of them"
+        else:
+            return
+        raise UserError(problem, where=data, do=do)

@@ -32,7 +32,7 @@ from mamushi.running.threads import as_in_a_command
 from mamushi_curate.commands import init
 from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.commands._removal_list import read_list
-from mamushi_curate.frames import IN_FRAME, Frame, arrow, examples_of, in_files, mark, vectors
+from mamushi_curate.frames import IN_FRAME, Frame, examples_of, in_files, mark, vectors
 from mamushi_curate.pipeline import Pipeline
 from mamushi_curate.tables.rows import needed_columns
 from mamushi_extras.pages.ranking_page import render
@@ -123,8 +123,8 @@ def rank(
         pipeline = _ranked(config, root, np.atleast_1d(budgets).tolist())
     except UserError as error:
         # What was given in memory lies in files.
-        texts = [error.problem, str(error.where or ""), error.do]
-        told = [str(text or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for text in texts]
+        words = (error.problem, error.where, error.do)
+        told = [str(word or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for word in words]
         raise UserError(told[0], where=told[1] or None, do=told[2] or None) from None
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
@@ -287,13 +287,10 @@ class Ranking:
         frontier, foreseen = advice.read_results(pipeline.root)
         rows = advice.advice(frontier, target.items(), foreseen)
         (row,) = (row for row in rows if row["selector"] == self.selector)
-        is_predicted = row["retraining"] is not None
-        budget, low, high = (
-            row[f"{'retraining' if is_predicted else 'budget'}{end}"]
-            for end in ("", "_low", "_high")
-        )
+        of = "budget" if row["retraining"] is None else "retraining"
+        budget, low, high = (row[f"{of}{end}"] for end in ("", "_low", "_high"))
         texts = None if budget is None else advice.units_at(budget, len(whole))
-        by, reason = ("retraining", None) if is_predicted else ("frontier", row["reason"])
+        by, reason = ("frontier", row["reason"]) if of == "budget" else (of, None)
         return Advice(row["target"], row["value"], by, texts, budget, low, high, reason)
 
     def apply(self, frame: Any, budget: float, *, missing_ids: bool = False) -> Any:
@@ -316,9 +313,7 @@ class Ranking:
         options = {"part": settings["part"], "missing_ids": missing_ids}
         removal = listed.removing(settings["id"], settings["text"], **options)
         removal.needs_same = True
-        columns = {name: source.column(name) for name in removal.columns}
-        table = pa.table({name: arrow(column, name) for name, column in columns.items()})
-        ((stays, _),) = removal.of_tables([table], Path(IN_FRAME))
+        ((stays, _),) = removal.of_tables([source.table(removal.columns)], Path(IN_FRAME))
         removal.check(IN_FRAME)
         return source.select(stays.to_numpy(zero_copy_only=False))
 
