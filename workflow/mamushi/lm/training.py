@@ -142,10 +142,7 @@ def train(
     bit as if it had never stopped. Raises ``UserError`` that names the step when a loss or the
     gradient's norm is not finite.
     """
-    run = _Run(objective, descent, total, accelerator)
-    if state is not None:
-        checkpoint.restore(state, fingerprint, run.trained, run.optimizer, run.log)
-    run.prepare()
+    run = _Run(objective, descent, total, accelerator, state, fingerprint)
     start, saved = len(run.log["step"]), time.monotonic()
 
     def is_late(steps: int) -> bool:
@@ -187,22 +184,27 @@ class _Run:
     """One training: what is trained, by which optimizer, and the steps that are not yet logged."""
 
     def __init__(
-        self, objective: Objective, descent: Descent, total: int, accelerator: Accelerator
+        self,
+        objective: Objective,
+        descent: Descent,
+        total: int,
+        accelerator: Accelerator,
+        state: Path | None,
+        fingerprint: str,
     ) -> None:
         self.objective, self.descent, self.total = objective, descent, total
         self.accelerator = accelerator
         model = objective.model
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.optimizer = descent.optimizer(self.trained.values())
+        optimizer = descent.optimizer(self.trained.values())
         before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
         names = (*before, *objective.losses, *after, "gradient_norm", "seconds")
         self.log: Log = {name: [] for name in names}
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
-
-    def prepare(self) -> None:
-        """Begin, or go on from what the log has."""
-        self.module = prepared(self.objective, self.accelerator)
-        self.optimizer = self.accelerator.prepare_optimizer(self.optimizer)
+        if state is not None:
+            checkpoint.restore(state, fingerprint, self.trained, optimizer, self.log)
+        self.module = prepared(objective, accelerator)
+        self.optimizer = accelerator.prepare_optimizer(optimizer)
         self.optimizer.zero_grad(set_to_none=True)
         self.last = float(sum(self.log["seconds"][-1:]))
         self.began = time.monotonic() - self.last
