@@ -14,7 +14,7 @@ from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi_extras.influence.at_weights import (
+from mamushi_extras.influence.measuring import (
     Targets,
     draw_by_fold,
     measure_at_weights,

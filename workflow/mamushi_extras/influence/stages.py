@@ -52,11 +52,11 @@ def influence(
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
     from mamushi.lm.tokens import read_tokens
-    from mamushi_extras.influence.at_weights import measure_at_weights
     from mamushi_extras.influence.measuring import (
         Kept,
         count_predicted,
         measure_along_training,
+        measure_at_weights,
         split_by_text,
     )
     from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
