@@ -27,7 +27,7 @@ def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str,
     """Write ``path`` to ``out`` without what ``removal`` takes; ``digests`` gets what was read.
     Return the SHA-256 of the file. Raises ``UserError`` for what cannot be read, and for what would
     not be the same."""
-    with open_binary(path, digests) as handle, out.open("wb+") as written:
+    with library_errors(path), open_binary(path, digests) as handle, out.open("wb+") as written:
         source = open_reader(path, handle)
         check_columns(path, column_names(source.schema), removal.columns)
         decisions = [*removal.of_tables(source.blocks([*dict.fromkeys(removal.columns)]), path)]
@@ -131,10 +131,9 @@ def _arrow_writer(source: Reader, schema: pa.Schema, sink: Any) -> Any:
 
 def _parquet_writer(source: Reader, schema: pa.Schema, sink: Any) -> pq.ParquetWriter:
     file = source.source
-    with library_errors(source.path):
-        group = file.metadata.row_group(0) if file.num_row_groups else None
-        # Of a damaged footer this is an error, and what comes next the end of the process.
-        next(file.iter_batches(1, row_groups=[0] if group else []), None)
+    group = file.metadata.row_group(0) if file.num_row_groups else None
+    # Of a damaged footer this is an error, and what comes next the end of the process.
+    next(file.iter_batches(1, row_groups=[0] if group else []), None)
     chunks = [group.column(at) for at in range(group.num_columns)] if group else []
     has_schema = b"ARROW:schema" in (file.metadata.metadata or {})
     writer = pq.ParquetWriter(

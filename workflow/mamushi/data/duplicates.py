@@ -140,17 +140,10 @@ def find_duplicates(
 
 def first_of_key(keys: Iterable[str]) -> _Places:
     """Return of each text the first one with its key, (n,), by digests of 128 bits."""
-    read = bytearray()
-    for text_key in keys:
-        read += blake2b(text_key.encode(), digest_size=16).digest()
-    digests = np.frombuffer(read, np.uint64).reshape(-1, 2)
-    # Those alike lie together, the first one first.
-    order = np.lexsort(digests.T)
-    begins = np.ones(len(order), dtype=np.bool_)
-    begins[1:] = (digests[order[1:]] != digests[order[:-1]]).any(axis=1)
-    first = np.empty(len(order), dtype=np.int64)
-    first[order] = order[begins][np.cumsum(begins) - 1]
-    return first
+    digests = (blake2b(text_key.encode(), digest_size=16).digest() for text_key in keys)
+    codes = pa.array(digests, pa.binary(16)).dictionary_encode().indices.to_numpy()
+    first: _Places = np.unique(codes, return_index=True)[1]
+    return first[codes]
 
 
 def near_pairs(keys: Sequence[str], threshold: float, words: int) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mamushi.data.groups import place_groups
@@ -86,15 +87,10 @@ def _cells(
 ) -> dict[tuple[bool, str], NDArray[np.int64]]:
     """Return those of ``rows`` that are in each stratum of each domain, in the order in which these
     come up."""
-    code_of: dict[str, int] = {}
-    codes = np.fromiter((code_of.setdefault(name, len(code_of)) for name in strata), np.int64)
-    kinds = 2 * codes[rows] + forget[rows]
-    order = np.argsort(kinds, kind="stable")
-    names, starts = np.unique(kinds[order], return_index=True)
-    parts = np.split(rows[order], starts[1:]) if len(rows) else []
-    by_first = sorted(zip(names.tolist(), parts, strict=True), key=lambda cell: cell[1][0])
-    strata_names = [*code_of]
-    return {(bool(kind % 2), strata_names[kind // 2]): part for kind, part in by_first}
+    frame = pd.DataFrame({"forget": forget[rows], "stratum": np.array(strata, object)[rows]})
+    cells = frame.groupby(["forget", "stratum"]).indices.items()
+    by_first = sorted(cells, key=lambda cell: cell[1][0])
+    return {(bool(domain), stratum): rows[at] for (domain, stratum), at in by_first}
 
 
 def with_group_sections(
@@ -102,20 +98,18 @@ def with_group_sections(
 ) -> list[str | None]:
     """Return the ready-made sections, where a row without one has that of its group. Raises
     ``UserError`` for a group with two of them."""
-    first: dict[str, int] = {}
-    for row, (section, group) in enumerate(zip(ready, groups, strict=True)):
-        if section is not None and group is not None:
-            first_row = first.setdefault(group, row)
-            if ready[first_row] != section:
-                problem = f"group {group!r} is in the section {section!r} here, and in "
-                problem += f"{ready[first_row]!r} in {places[first_row]}"
-                do = "give each group one section, or set the dataset's 'group' to null"
-                raise UserError(problem, where=places[row], do=do)
-    first_rows = [None if group is None else first.get(group) for group in groups]
-    return [
-        ready[earliest] if section is None and earliest is not None else section
-        for section, earliest in zip(ready, first_rows, strict=True)
-    ]
+    frame = pd.DataFrame({"section": ready, "group": groups}, dtype=object)
+    known = frame.dropna()
+    first = known.drop_duplicates("group").reset_index().set_index("group")
+    clash = known[known["section"] != known["group"].map(first["section"])]
+    if len(clash):
+        row, (section, group) = clash.index[0], clash.iloc[0]
+        problem = f"group {group!r} is in the section {section!r} here, and in "
+        problem += f"{first['section'][group]!r} in {places[first['index'][group]]}"
+        do = "give each group one section, or set the dataset's 'group' to null"
+        raise UserError(problem, where=places[row], do=do)
+    filled = frame["section"].where(frame["section"].notna(), frame["group"].map(first["section"]))
+    return [section if isinstance(section, str) else None for section in filled]
 
 
 def limited(

@@ -36,28 +36,18 @@ class Reader:
         return tabular.format_of(self.path) == "parquet"
 
     def blocks(self, names: list[str] | None = None) -> Iterator[Any]:
-        """Iterate over its blocks as tables, with some columns or all. Raises ``UserError`` for
-        what cannot be read."""
+        """Iterate over its blocks as tables, with some columns or all."""
         if self.is_parquet:
             for number in range(self.source.num_row_groups):
-                with library_errors(self.path):
-                    table = self.source.read_row_group(number, columns=names)
-                yield select(table, names)
+                yield select(self.source.read_row_group(number, columns=names), names)
             return
-        batches = self._batches()
-        while True:
-            with library_errors(self.path):
-                if (batch := next(batches, None)) is None:
-                    return
-                # The library takes on trust where each value begins and ends.
-                batch.validate(full=True)
-                table = pa.Table.from_batches([batch])
-            yield select(table, names)
-
-    def _batches(self) -> Iterator[Any]:
-        if hasattr(self.source, "get_batch"):
-            return map(self.source.get_batch, range(self.source.num_record_batches))
-        return iter(self.source)
+        is_file, batches = hasattr(self.source, "get_batch"), self.source
+        if is_file:
+            batches = map(self.source.get_batch, range(self.source.num_record_batches))
+        for batch in batches:
+            # The library takes on trust where each value begins and ends.
+            batch.validate(full=True)
+            yield select(pa.Table.from_batches([batch]), names)
 
 
 def column_names(fields: Iterable[Any], outer: str = "") -> list[str]:
@@ -81,15 +71,14 @@ def select(table: Any, names: list[str] | None) -> Any:
 
 def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
     """Return the reader of an open file, whatever was read of it; ``int96``: the unit in which old
-    times of Parquet are read. Raises ``UserError`` for what cannot be read."""
+    times of Parquet are read."""
     handle.seek(0)
     is_arrow_file = handle.read(len(ARROW_FILE)) == ARROW_FILE
     handle.seek(0)
-    with library_errors(path):
-        if tabular.format_of(path) == "parquet":
-            # A file by itself: the names of folders above it are no columns.
-            return Reader(path, pq.ParquetFile(handle, coerce_int96_timestamp_unit=int96))
-        return Reader(path, (pa.ipc.open_file if is_arrow_file else pa.ipc.open_stream)(handle))
+    if tabular.format_of(path) == "parquet":
+        # A file by itself: the names of folders above it are no columns.
+        return Reader(path, pq.ParquetFile(handle, coerce_int96_timestamp_unit=int96))
+    return Reader(path, (pa.ipc.open_file if is_arrow_file else pa.ipc.open_stream)(handle))
 
 
 @contextlib.contextmanager
@@ -102,7 +91,7 @@ def opened_columns(
     Raises ``UserError`` for what cannot be read, also while it is read; ``digests`` as of
     ``opening.open_binary``.
     """
-    with open_binary(path, digests) as handle:
+    with library_errors(path), open_binary(path, digests) as handle:
         reader = open_reader(path, handle)
         yield reader.schema, reader.blocks
 

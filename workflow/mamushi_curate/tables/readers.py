@@ -187,14 +187,6 @@ def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     return list(names)
 
 
-def check_header(path: str | Path, needed: Sequence[str], dialect: Dialect = USUAL) -> None:
-    """Raise ``UserError`` for a needed column that CSV or TSV lacks. Other formats are not opened:
-    their columns are in later rows, or take a library that is slow to load."""
-    file = tabular.find(path)[0]
-    if tabular.format_of(file) in SEPARATORS and file.suffix.lower() != ".zst":
-        next(records(file, needed, dialect=dialect), None)
-
-
 def name_at(value: Any, column: str, place: object) -> str | None:
     """Return a cell as a name, as ``name_of``. Raises ``UserError`` for one of several values, and
     of bytes, which are no text."""

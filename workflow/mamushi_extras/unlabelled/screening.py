@@ -62,7 +62,6 @@ def read_screened(settings: Mapping[str, Any]) -> tuple[Raw, Screen]:
     that changed between two readings."""
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
-    readers.check_header(path, needed, dialect)
     files = tabular.find(path)
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     digests: list[dict[str, str]] = []
@@ -72,7 +71,7 @@ def read_screened(settings: Mapping[str, Any]) -> tuple[Raw, Screen]:
         yield from readers.numbered_rows(files, names, digests[-1], dialect)
 
     def read_texts() -> Iterator[str]:
-        return (spoken.read(cells, place).text for _, place, cells in read_rows(spoken.columns))
+        return (spoken.read(cells, place).text for _, place, cells in read_rows(needed))
 
     screen = fit_screen(like.read_examples(settings), *draw_sample(read_texts()))
     most = passing_count(settings["forget"]["screen"], screen.rows)
