@@ -2,13 +2,11 @@
 
 The texts are the whole population: p1 has the same mass at each of n forget texts, and p2 = p1 e^-l
 with l the exact ratio, shifted by the log of E_p1[e^-l] so that p2 sums to 1. Then every
-divergence, risk and norm of the paper is a finite sum, without an error of sampling, and each of
-its statements has to hold to the last bits.
-
-Such a population has no density of l, of which Assumption "local score density" bounds the largest
-value, M. All that the proof asks of M is p1(|l - tau| <= t) <= 2 M t at t = delta + r_tau. So M is
-the smallest number for which that holds, and the bound the least over delta: the tightest form of
-the theorem.
+divergence, risk and norm of the paper is a finite sum, and each statement has to hold to the last
+bits. Such a population has no density of l, whose largest value M Assumption "local score density"
+bounds. All that the proof asks of M is p1(|l - tau| <= t) <= 2 M t at t = delta + r_tau: M is the
+smallest number for which that holds, and the bound the least over delta, the theorem's tightest
+form.
 
 Three of the paper's corollaries need a correction, and are not measured:
 
@@ -100,12 +98,11 @@ def theory_rows(population: Population, budgets: Iterable[float]) -> list[_Row]:
 
 def _row(statement: str, measured: float, limit: float, **terms: float | None) -> _Row:
     """Return a row; how loose a bound is means nothing where what it bounds is rounding."""
-    loose = limit / measured if measured > ROUNDING_ERROR < limit else None
-    holds = bool(measured <= limit + ROUNDING_ERROR)
     names = ("beta", "error", "tau_error", "delta", "margin", "largest_ratio")
-    empty = dict.fromkeys(names)
-    row = {"statement": statement, "measured": measured, "bound": limit, "holds": holds}
-    return {**empty, **row, "loose": loose, **terms}
+    row = {**dict.fromkeys(names), "statement": statement, "measured": measured, "bound": limit}
+    row["holds"] = bool(measured <= limit + ROUNDING_ERROR)
+    row["loose"] = limit / measured if measured > ROUNDING_ERROR < limit else None
+    return {**row, **terms}
 
 
 def some_texts(population: Population) -> Population:
@@ -120,21 +117,17 @@ def _all_sets(population: Population) -> Iterator[_Row]:
     few = some_texts(population)
     n = len(few.ratio)
     sets = np.array([*product([False, True], repeat=n)])
-    sizes = sets.sum(axis=1)
-    values = few.divergences(sets)
-    rules = few.divergences(np.array([few.top(few.ratio, k) for k in range(n + 1)]))
+    sizes, values = sets.sum(axis=1), few.divergences(sets)
+    best = few.divergences(np.array([few.top(few.ratio, k) for k in range(n + 1)]))
     phi_values = np.logaddexp(0.0, few.ratio + log_odds(few.pi1))
-    inside = np.stack([sets @ phi_values / n, sets @ (few.p2 * phi_values)])
-    # What is left depends on the budget alone.
-    rest = values - inside
-    constant = np.stack([rest[:, sizes == k][:, 0] for k in range(n + 1)], axis=1)[:, sizes]
-    yield _row("decomposition", float(np.abs(rest - constant).max()), 0.0)
-    better = (
-        values[0] > rules[0][sizes] + ROUNDING_ERROR,
-        values[1] < rules[1][sizes] - ROUNDING_ERROR,
-    )
-    for name, beats in zip(("optimal_removal", "optimal_preservation"), better, strict=True):
-        yield _row(name, float(beats.sum()), 0.0)
+    # What the sum over the set leaves depends on the budget alone.
+    constant = values - np.stack([sets @ phi_values / n, sets @ (few.p2 * phi_values)])
+    of_budget = np.stack([constant[:, sizes == k][:, 0] for k in range(n + 1)], axis=1)[:, sizes]
+    yield _row("decomposition", float(np.abs(constant - of_budget).max()), 0.0)
+    better = values[0] > best[0][sizes] + ROUNDING_ERROR
+    yield _row("optimal_removal", float(better.sum()), 0.0)
+    better = values[1] < best[1][sizes] - ROUNDING_ERROR
+    yield _row("optimal_preservation", float(better.sum()), 0.0)
 
 
 def _excess_risk(population: Population) -> float:
@@ -165,24 +158,22 @@ def _risks(population: Population) -> Iterator[_Row]:
 def _transferred(population: Population, k: int) -> Iterator[_Row]:
     """Measure what the estimated region of ``k`` texts loses: Theorem "transfer", and with the
     error that the cross-entropy allows in place of a, Corollary "end to end"."""
-    ratio, estimate = population.ratio, population.estimate
+    ratio, estimate, bound = population.ratio, population.estimate, population.bound
     best, chosen = population.top(ratio, k), population.top(estimate, k)
     tau = float(ratio[best].min())
     tau_error = abs(float(estimate[chosen].min()) - tau)
-    distances, bound, pi1 = np.abs(ratio - tau), population.bound, population.pi1
-    error_bound = score_error_constant(bound) * math.sqrt(_excess_risk(population))
-    (removed, kept), (removed_hat, kept_hat) = population.divergences(np.array([best, chosen])).T
-    lost, harm = float(removed - removed_hat), float(kept_hat - kept)
-    for name, error in (("transfer", population.error), ("bce", error_bound)):
-        mass, delta = window_bound(distances, error, tau_error)
+    by_risk = score_error_constant(bound) * math.sqrt(_excess_risk(population))
+    (removed, harm), (removed_hat, harm_hat) = population.divergences(np.array([best, chosen])).T
+    for name, error in (("transfer", population.error), ("bce", by_risk)):
+        mass, delta = window_bound(np.abs(ratio - tau), error, tau_error)
         terms = {"error": error, "tau_error": tau_error, "delta": delta, "largest_ratio": bound}
         if delta is not None:
             terms["margin"] = (mass - error / delta) / (2 * (delta + tau_error))
-        of_removal, of_preservation = transfer(mass, bound, pi1)
+        of_removal, of_preservation = transfer(mass, bound, population.pi1)
         if name == "transfer":
             yield _row("mass", float((best != chosen).mean()), mass, **terms)
-        yield _row(f"{name}_removal", lost, of_removal, **terms)
-        yield _row(f"{name}_preservation", harm, of_preservation, **terms)
+        yield _row(f"{name}_removal", float(removed - removed_hat), of_removal, **terms)
+        yield _row(f"{name}_preservation", float(harm_hat - harm), of_preservation, **terms)
 
 
 def transfer(mass: float, bound: float, pi1: float) -> tuple[float, float]:
