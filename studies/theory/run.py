@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from mamushi.evidence import theory
+from mamushi_extras.theory import statements as theory
 from studies.lib.report import Report, arguments
 from studies.theory import bounds
 

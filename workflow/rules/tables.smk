@@ -36,11 +36,6 @@ TABLES = {
         grid.EVIDENCE_TABLES,
         lambda wildcards: grid.evidence(config),
     ),
-    "theory_tables": (
-        "Theory",
-        ["theory"],
-        lambda wildcards: grid.truths(config),
-    ),
     **EXTRA_TABLES,
 }
 # Texts for the report that some rules make as well.

@@ -36,12 +36,6 @@ rule evidence:
         ],
 
 
-# What the paper proves, beside what was measured where the truth is known.
-rule theory:
-    input:
-        expand(paths.TABLE, table="theory"),
-
-
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
 # The first run measures the configured budgets, and the same command once more the finer ones.
 rule unlearning:

@@ -194,19 +194,6 @@ def evidence(config: Config) -> list[str]:
     return of_cells + [paths.PREDICTED.format(**run) for run in predicted(config)]
 
 
-def with_truth(config: Config) -> list[dict[str, Any]]:
-    """Return the cells of the grid whose exact log-density ratio is known."""
-    kinds = {name: dataset["kind"] for name, dataset in config["datasets"].items()}
-    known = {name for name, kind in kinds.items() if plugin("dataset", kind).knows_truth}
-    return [cell for cell in cells(config["grid"]) if cell["dataset"] in known]
-
-
-def truths(config: Config) -> list[str]:
-    """Return the exact ratio, and its estimate, of all runs that have one."""
-    patterns = (paths.EXAMPLES, paths.CALIBRATED)
-    return [pattern.format(**run) for pattern in patterns for run in with_truth(config)]
-
-
 # Unlearning -------------------------------------------------------------------------------------
 
 

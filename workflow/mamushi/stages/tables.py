@@ -288,38 +288,3 @@ def evidence(
         schemas.RUNTIME_SUMMARY: runtime_rows(rows["runtime"]),
     }
     publish(out_folder, results.items(), job.origin)
-
-
-class TheorySettings(Settings):
-    """Cells with a truth, their budgets, and the selector whose scores estimate the ratio."""
-
-    cells: list[dict[str, Any]] = setting(grid.with_truth)
-    budgets: list[float] = setting("grid.budgets")
-    selector: str = setting("removal.ratio")
-
-
-def theory(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: TheorySettings, job: Job
-) -> None:
-    """Measure what the paper proves beside its bounds, on the texts of each cell whose exact ratio
-    is known."""
-    import numpy as np
-
-    from mamushi.evidence.theory import Population, theory_rows
-    from mamushi.evidence.truth import read_truth
-    from mamushi.io import schemas
-    from mamushi.io.tables import FORGET, publish, read_table
-
-    rows: list[dict[str, Any]] = []
-    for cell in settings.cells:
-        calibrated = paths.under(root, paths.CALIBRATED, **cell)
-        estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
-        ratio = read_truth(paths.under(root, paths.EXAMPLES, **cell), estimate["id"])
-        if ratio is None:
-            continue
-        forget = np.array(estimate["domain"].to_pylist()) == FORGET
-        log_ratio = np.asarray(estimate["log_ratio"].to_numpy(), dtype=np.float64)
-        texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
-        measured = theory_rows(texts, settings.budgets)
-        rows += [{**cell, "selector": settings.selector, **row} for row in measured]
-    publish(out_folder, [(schemas.THEORY, rows)], job.origin)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from mamushi.evidence.frontier import psi
-from mamushi.evidence.theory import (
+from mamushi_extras.theory.statements import (
     Population,
     bce_regret,
     some_texts,
