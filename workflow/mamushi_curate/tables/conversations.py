@@ -67,7 +67,7 @@ class Conversations:
 
     def read(self, cells: Mapping[str, Any], place: object) -> Spoken:
         """Return the text of a row; null and no turns count as empty text. Raises ``UserError`` for
-        what is neither text nor a conversation, and for cells of both forms in one column."""
+        cells of both forms in one column, ``ValueError`` for what is no conversation."""
         names = [name for name in self.columns if name != TOOLS or len(self.columns) == 1]
         tools = None if len(names) == len(self.columns) else _tools(cells.get(TOOLS), place)
         spoken = {name: self._cell(cells.get(name), name, place) for name in names}
@@ -97,46 +97,38 @@ class Conversations:
 
     def _spoken(self, turns: Sequence[_Turn], tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
-        inside = [turn for turn in turns if self._is_inside(turn)]
+        if self.part == ASSISTANT:
+            answers = [_words(turn) for turn in turns if turn["role"] == ASSISTANT]
+            return Spoken("\n\n".join(filter(None, answers)))
+        is_whole = self.part == "whole"
+        inside = [turn for turn in turns if is_whole or turn["role"] not in SYSTEM]
         if not any(map(_words, inside)):
             return Spoken("")
-        if self.part == ASSISTANT:
-            return Spoken("\n\n".join(map(_words, inside)))
         text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in inside)
         conversation = {"messages": inside, TOOLS: tools} if tools else inside
         return Spoken(text, json.dumps(conversation, default=str))
-
-    def _is_inside(self, turn: _Turn) -> bool:
-        """Tell whether the part that is asked for has a turn."""
-        if self.part == ASSISTANT:
-            return turn["role"] == ASSISTANT and bool(_words(turn))
-        return self.part == "whole" or turn["role"] not in SYSTEM
 
     def _cell(self, cell: Any, column: str, place: object) -> str | list[_Turn]:
         """Return a cell as text or turns."""
         if cell is None:
             return ""
+        if not isinstance(cell, str | list):
+            problem = f"column {column!r} is {cell!r:.60}, not text or a list of turns"
+            raise UserError(problem, where=place)
         form = "text" if isinstance(cell, str) else "turns"
         if (before := self.forms.setdefault(column, form)) != form:
             problem = f"column {column!r} is {form} here, and {before} above"
             raise UserError(problem, where=place, do="give all rows one form")
-        if isinstance(cell, str):
-            return cell
-        try:
-            return [_turn(turn) for turn in cell]
-        except (ValueError, TypeError) as error:
-            problem = f"column {column!r} is {cell!r:.60}, not text or a list of turns ({error})"
-            do = "give turns with role and content, or with from and value"
-            raise UserError(problem, where=place, do=do) from None
+        with located(f"{place}, column {column!r}"):
+            return cell if isinstance(cell, str) else [_turn(turn) for turn in cell]
 
 
 def _tools(cell: Any, place: object) -> list[Any] | None:
-    """Return the schemas of functions, None without any. Raises ``UserError`` for what is none."""
-    with located(place):
+    """Return the schemas of functions, None without any. Raises ``ValueError`` for what is none."""
+    with located(f"{place}, column {TOOLS!r}"):
         tools = json.loads(cell) if isinstance(cell, str) and cell else _filled(cell)
-    if tools and not (isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools)):
-        problem = f"column {TOOLS!r} is {cell!r:.60}, not a list of functions"
-        raise UserError(problem, where=place, do="give their JSON schemas, or name the turns alone")
+        if tools and not (isinstance(tools, list) and all(isinstance(t, dict) for t in tools)):
+            raise ValueError(f"{cell!r:.60} is not a list of functions, as JSON schemas")
     return tools or None
 
 
