@@ -51,9 +51,15 @@ def measured_texts(files):
     return [*expand(paths.EXAMPLES, dataset=GRID["datasets"]), *nll, *files]
 
 
+def sweep_files():
+    """The perplexities of all sweeps, at the finer budgets as well that an earlier run chose."""
+    files = [grid.sweep_files(config, sweep) for sweep in grid.sweeps(config)]
+    return list(dict.fromkeys(path for paths in files for path in paths))
+
+
 def curves_of(wildcards):
     """The curves of unlearning and retraining, of which budgets recover half of the gap."""
-    curves = [*grid.all_sweeps(config), *grid.retrained_curves(config)]
+    curves = sweep_files() + grid.measurements(config["unlearning"])
     nll = [path.replace("perplexity.parquet", "nll.parquet") for path in curves]
     texts = expand(paths.EXAMPLES, dataset=config["unlearning"]["datasets"])
     return measured(config["unlearning"], [*curves, *nll, *texts])
@@ -121,7 +127,7 @@ OF_CELL = {
 
 def say_finer():
     """Print how many finer budgets the sweeps of this run have chosen, which the next one measures."""
-    missing = [path for path in grid.all_sweeps(config) if not os.path.exists(path)]
+    missing = [path for path in sweep_files() if not os.path.exists(path)]
     if missing:
         do = "run the same command again, or look at them first with -n"
         words = "models at finer budgets around the half-gap are still to be measured"

@@ -75,7 +75,7 @@ use rule unlearn as unlearn_list with:
 # when the workflow is read: what a dry run shows is what runs, and the next run measures them.
 rule refine:
     input:
-        lambda wildcards: grid.first_sweep(config, wildcards),
+        lambda wildcards: grid.sweep_files(config, wildcards),
     output:
         out=paths.SWEEP,
     log:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -221,37 +220,14 @@ def _swept(unlearning: Config, pair: Config) -> list[float]:
     return sorted({*unlearning["budgets"], *(sweep["added"] if is_current else ())})
 
 
-def sweep_axes(config: Config, pair: Config) -> dict[str, Any]:
-    """Return the axes of one sweep, at its ``budgets`` if it has any, else the configured ones."""
-    single = {f"{name}s": [pair[name]] for name in OF_SWEEP}
-    return {**config["unlearning"], **single}
-
-
-def curve_ends(config: Config, axes: Config) -> list[str]:
-    """Return the perplexities at both ends of all curves: the start, the gold standard, and each
-    unlearner on the whole forget set."""
-    names = ["gold", *map(arms.whole, axes["unlearners"])]
-    start = partial(arms.starting_endpoint, config)
-    by_model = [({**axes, "models": [model]}, [start(model), *names]) for model in axes["models"]]
-    return [path for pair in by_model for path in of_arms(*pair)]
-
-
-def first_sweep(config: Config, pair: Config) -> list[str]:
-    """Return a sweep at the configured budgets, with the ends that all selectors share."""
-    axes = sweep_axes(config, pair)
-    return curve_ends(config, axes) + of_arms(axes, unlearned_arms(axes))
-
-
-def all_sweeps(config: Config) -> list[str]:
-    """Return the perplexities of all sweeps at the budgets of this run."""
-    every = [{**sweep_axes(config, pair), "budgets": pair["budgets"]} for pair in sweeps(config)]
-    return [path for axes in every for path in of_arms(axes, unlearned_arms(axes))]
-
-
-def retrained_curves(config: Config) -> list[str]:
-    """Return the curves of retraining, which take part with the configured budgets."""
-    axes = config["unlearning"]
-    return of_arms(axes, ["beta0", *retrained_arms(axes)]) + curve_ends(config, axes)
+def sweep_files(config: Config, sweep: Config) -> list[str]:
+    """Return the perplexities of a sweep at its ``budgets``, else the configured ones, and at its ends
+    that all selectors share: the start, gold, and the whole forget set unlearned."""
+    lists = {f"{name}s": [sweep[name]] for name in OF_SWEEP}
+    budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
+    axes = {**config["unlearning"], **lists, "budgets": budgets}
+    start, whole = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
+    return of_arms(axes, [start, "gold", whole, *unlearned_arms(axes)])
 
 
 def unlearned_lists(config: Config) -> list[str]:
