@@ -18,7 +18,7 @@ __all__ = ["applies", "config_checks", "describe_cell", "mark_rows", "pool_step"
 
 def read_rows(settings: Mapping[str, Any]) -> Raw:
     """Read a corpus with the examples beside it, or what a screen lets through."""
-    from mamushi_extras.unlabelled.screening import read_corpus_rows
+    from mamushi_extras.unlabelled.like import read_corpus_rows
 
     return read_corpus_rows(settings)
 

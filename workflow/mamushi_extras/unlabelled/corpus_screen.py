@@ -1,5 +1,5 @@
 """A corpus that several machines read: screened by the tasks of an engine such as datatrove, which
-lets those texts through that one process does (``screening``)."""
+lets those texts through that one process does (``like.read_screened``)."""
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@ the hits of a blocklist, and texts that are known to be wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,20 @@ from mamushi.config.sources import beside as paths
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
 from mamushi.data.raw import Raw, Rows
 from mamushi.errors import UserError
+from mamushi.io import tabular
 from mamushi.io.domains import INFERENCE, TURNS
 from mamushi.io.files import sha256
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.conversations import Conversations, Spoken
-from mamushi_curate.tables.lines import check_text
+from mamushi_curate.tables.lines import SEPARATORS, Dialect, check_text
+from mamushi_curate.tables.loaders.table import read_raw
+from mamushi_curate.tables.readers import FileTable, TableRow
+from mamushi_curate.tables.rows import needed_columns, raw_of
 from mamushi_extras.audit.answers import ANSWERED, NO
 from mamushi_extras.unlabelled.terms import read_terms
+
+if TYPE_CHECKING:
+    from mamushi_extras.unlabelled.screen import Screen, ScreenScores
 
 EXAMPLE, WANTED = "example", "wanted"
 GIVEN = "_given"
@@ -37,10 +44,6 @@ FEWEST_EXAMPLES = 20
 has is known to 44 points."""
 MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
-Margins = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
-Screened = tuple[Mapping[str, int], Margins]
-"""How many ``texts`` a corpus has, and how many ``passed`` a screen; and what gives the column
-``SCREEN`` of the examples and then of others."""
 
 
 class Beside(NamedTuple):
@@ -55,9 +58,9 @@ class Beside(NamedTuple):
 @dataclass(frozen=True)
 class CorpusRows(Raw):
     """A corpus in which nobody marked the domain, with what lies beside it behind its own rows;
-    ``forget`` is of examples. ``margins`` give the column ``SCREEN``, where a screen was let on."""
+    ``forget`` is of examples. ``screen`` is what let the corpus on, if any."""
 
-    margins: Margins | None = None
+    screen: Screen | None = None
 
     def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:
         """Return the copies: a corpus has texts of the domain, so that of an example is one."""
@@ -99,13 +102,25 @@ class CorpusRows(Raw):
         return {**counts, "screened": screened} if screened else counts
 
 
-def with_examples(
-    raw: Raw, settings: Mapping[str, Any], screened: Screened | None = None
-) -> CorpusRows:
-    """Return the rows of a corpus, or what a screen let through, with the examples behind them, and
-    what is wanted. Raises ``UserError`` as ``read_beside``, and where one of them is conversations
-    and the other is not: else the template would tell them apart."""
-    rows, files = read_beside(settings), paths(settings)
+def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
+    """Read a corpus, or what a screen lets through, with the examples behind it, and what is
+    wanted. Raises ``UserError`` as ``read_raw``, ``read_screened`` and ``read_beside``, where few
+    examples pass, and where one of them is conversations and the other is not: else the template
+    would tell them apart."""
+    from mamushi_extras.unlabelled.screen import read_screen
+
+    forget, rows, files = settings["forget"], read_beside(settings), paths(settings)
+    examples, screen = [row.spoken.text for row in rows if row.key == "like"], None
+    if forget.get("screen"):
+        raw, screen = read_screened(settings, examples)
+    else:
+        raw = read_raw(settings)
+    if forget.get("screened"):
+        screen = read_screen(Path(forget["screened"]))
+    if screen and (passed := int((screen.margins(examples) >= 0).sum())) < FEWEST_EXAMPLES:
+        problem = f"lets {passed} examples through among {len(raw.ids):,} of {screen.rows:,} texts"
+        do = f"let through more; {FEWEST_EXAMPLES} have to pass"
+        raise UserError(problem, where="screen", do=do)
     nothing = [None] * len(rows)
     labels = {name: [*column, *nothing] for name, column in raw.labels.items()}
     turns = [row.spoken.turns for row in rows]
@@ -117,10 +132,10 @@ def with_examples(
         labels[TURNS][len(raw.ids) :] = turns
     labels[GIVEN] = [*[None] * len(raw.ids), *(KEYS[row.key] for row in rows)]
     labels[ANSWERED] = [None] * len(labels[GIVEN])
-    metadata, dropped, (counts, margins) = dict(raw.extra_metadata), {}, screened or ({}, None)
-    if counts:
-        metadata["screened"] = dict(counts)
-        dropped["under the screen"] = counts["texts"] - len(raw.ids)
+    metadata, dropped = dict(raw.extra_metadata), {}
+    if screen:
+        metadata["screened"] = {"texts": screen.rows, "passed": len(raw.ids)}
+        dropped["under the screen"] = screen.rows - len(raw.ids)
     return CorpusRows(
         ids=[*raw.ids, *(row.id for row in rows)],
         texts=[*raw.texts, *(row.spoken.text for row in rows)],
@@ -133,7 +148,7 @@ def with_examples(
         sources={**raw.sources, **{f"{key} {Path(f).name}": sha256(f) for key, f in files.items()}},
         dropped=dropped,
         extra_metadata=metadata,
-        margins=margins,
+        screen=screen,
     )
 
 
@@ -142,11 +157,11 @@ def mark_texts(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     examples. Raises ``UserError`` for a blocklist that hits too few or too many to tell anything.
     """
     assert isinstance(raw, CorpusRows)
-    if raw.margins is not None:
+    if raw.screen is not None:
         rows = np.argsort(~raw.forget, kind="stable")
         texts, count = [raw.texts[row] for row in rows.tolist()], int(raw.forget.sum())
         margin = np.zeros(len(rows))
-        margin[rows] = raw.margins(texts[:count], texts[count:])
+        margin[rows] = raw.screen.margins(texts[:count], texts[count:])
         raw = replace(raw, labels={**raw.labels, SCREEN: margin})
     if path := settings["forget"].get("terms"):
         has_term = read_terms(path)
@@ -186,3 +201,43 @@ def read_beside(settings: Mapping[str, Any]) -> list[Beside]:
 def read_examples(settings: Mapping[str, Any]) -> list[str]:
     """Return the examples beside a corpus. Raises ``UserError`` as ``read_beside``."""
     return [row.spoken.text for row in read_beside(settings) if row.key == "like"]
+
+
+def read_screened(settings: Mapping[str, Any], examples: Sequence[str]) -> tuple[Raw, Screen]:
+    """Return the rows of a corpus that pass a screen, which is fitted to it, and the screen. It is
+    read three times: for the sample, the scores, and the rows that pass. Raises ``UserError`` as
+    ``readers.numbered_rows`` and ``raw_of``, and for a file that changed between two readings."""
+    from mamushi_extras.unlabelled import screen as screens
+
+    path, dialect = Path(settings["path"]), Dialect.of(settings)
+    needed = needed_columns(settings)
+    files = tabular.find(path)
+    spoken = Conversations(settings["text"], settings.get("part", "whole"))
+    digests: list[dict[str, str]] = []
+
+    def read_rows(names: list[str]) -> Iterator[TableRow]:
+        digests.append({})
+        yield from readers.numbered_rows(files, names, digests[-1], dialect)
+
+    def read_texts() -> Iterator[str]:
+        return (spoken.read(cells, place).text for _, place, cells in read_rows(needed))
+
+    screen = screens.fit_screen(examples, *screens.draw_sample(read_texts()))
+    most = screens.passing_count(settings["forget"]["screen"], screen.rows)
+    seen = list[tuple[NDArray[np.int64], NDArray[np.float32]]]()
+
+    def remembered() -> Iterator[ScreenScores]:
+        for block in screen.score_blocks(read_texts()):
+            seen.append((block.keys, block.scores[:, 0].copy()))
+            yield block
+
+    cut = screens.find_cut(screens.highest(remembered(), most), most)
+    passing = np.concatenate([cut.passing(*block) for block in seen])
+    passed = [row for row in read_rows(needed) if passing[row[0] - 1]]
+    if digests[0] != digests[-1]:
+        raise UserError("has changed while it was read", where=path, do="run again")
+    numbers, places, cells = ([*column] for column in zip(*passed, strict=True))
+    columns = {name: [row.get(name) for row in cells] for name in needed}
+    typed = tabular.format_of(files[0]) not in SEPARATORS
+    table = FileTable("", columns, places, typed=typed, numbers=numbers)
+    return raw_of(table, settings, digests[-1]), replace(screen, cut=cut)
