@@ -215,12 +215,12 @@ def read_screened(settings: Mapping[str, Any], examples: Sequence[str]) -> tuple
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     digests: list[dict[str, str]] = []
 
-    def read_rows(names: list[str]) -> Iterator[TableRow]:
+    def read_rows() -> Iterator[TableRow]:
         digests.append({})
-        yield from readers.numbered_rows(files, names, digests[-1], dialect)
+        yield from readers.numbered_rows(files, needed, digests[-1], dialect)
 
     def read_texts() -> Iterator[str]:
-        return (spoken.read(cells, place).text for _, place, cells in read_rows(needed))
+        return (spoken.read(cells, place).text for _, place, cells in read_rows())
 
     screen = screens.fit_screen(examples, *screens.draw_sample(read_texts()))
     most = screens.passing_count(settings["forget"]["screen"], screen.rows)
@@ -233,7 +233,7 @@ def read_screened(settings: Mapping[str, Any], examples: Sequence[str]) -> tuple
 
     cut = screens.find_cut(screens.highest(remembered(), most), most)
     passing = np.concatenate([cut.passing(*block) for block in seen])
-    passed = [row for row in read_rows(needed) if passing[row[0] - 1]]
+    passed = [row for row in read_rows() if passing[row[0] - 1]]
     if digests[0] != digests[-1]:
         raise UserError("has changed while it was read", where=path, do="run again")
     numbers, places, cells = ([*column] for column in zip(*passed, strict=True))
