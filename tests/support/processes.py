@@ -33,6 +33,7 @@ def in_two_processes(folder: Path, script: str, *args: str | Path, count: int = 
             "ACCELERATE_USE_CPU": "true",
             **{SHARDS: "1", "ACCELERATE_USE_FSDP": "true"},
             "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
+            "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
             "FSDP_VERSION": "2",
         },
         stdout=subprocess.PIPE,

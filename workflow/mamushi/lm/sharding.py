@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 
-from mamushi.lm import parameters
+from mamushi.lm.parameters import decoder_blocks
 
 Item = TypeVar("Item")
 
@@ -30,6 +30,8 @@ class _Root(nn.Module):
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
         self.model, self.tie_weights = model, model.tie_weights
+        # What accelerate takes for units of their own.
+        self._no_split_modules = [type(block).__name__ for block in decoder_blocks(model)[1]]
 
     def forward(self, function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
@@ -41,13 +43,8 @@ _roots: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
 def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
     """Shard the model of the first process over all, in place. Tensors of one unit that take
     gradients must have one dtype."""
-    blocks = {type(block).__name__ for block in parameters.decoder_blocks(model)[1]}
-    accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(
-        fsdp_version=2,
-        auto_wrap_policy="transformer_based_wrap",
-        transformer_cls_names_to_wrap=sorted(blocks),
-        cpu_ram_efficient_loading=True,
-    )
+    # By the options of the launcher.
+    accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin()
     _roots[model] = fsdp2_prepare_model(accelerator, _Root(model))
 
 

@@ -20,15 +20,11 @@ import ctypes, runpy, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends, however that ends
 runpy.run_module("accelerate.commands.launch", run_name="__main__")
 """
-OPTIONS = [
-    "--use_fsdp",
-    "--fsdp_version=2",
-    "--fsdp_cpu_ram_efficient_loading=true",
-    "--num_machines=1",
-    "--mixed_precision=no",
-    "--dynamo_backend=no",
-    "--main_process_port=0",
-]
+OPTIONS = (
+    *("--use_fsdp", "--fsdp_version=2", "--fsdp_auto_wrap_policy=TRANSFORMER_BASED_WRAP"),
+    *("--fsdp_cpu_ram_efficient_loading=true", "--mixed_precision=no", "--dynamo_backend=no"),
+    *("--num_machines=1", "--main_process_port=0"),
+)
 
 
 def process_count(model_card: Path | None) -> int:
