@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.left.membership_table import ATTACKS, audit_texts
+from mamushi_extras.left.attacks import ATTACKS, audit_texts
 from mamushi_extras.left.schemas import LIKELIHOODS
 from tests.support.audit_files import AXES, HELD, RANKED, write_all
 

@@ -81,7 +81,7 @@ class LeftTables(Settings):
 def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: LeftTables, job: Job) -> None:
     """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
     from mamushi.io.tables import publish
-    from mamushi_extras.left.membership_table import audit_texts
+    from mamushi_extras.left.attacks import audit_texts
     from mamushi_extras.left.schemas import MEMBERSHIP
 
     table = audit_texts(settings.grid, settings.starts, settings.ready, root)
