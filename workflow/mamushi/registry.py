@@ -111,14 +111,14 @@ def plugins(kind: str) -> Mapping[str, Plugin]:
     files = [*(ROOT / folder).glob("[!_]*.py")]
     for room in ("curate", "extras"):
         files += ROOT.parent.glob(f"{ROOT.name}_{room}/*/{Path(folder).name}/[!_]*.py")
-    found = {}
+    by_name = {}
     for path in sorted(files, key=lambda path: path.stem):
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         code = importlib.import_module(module)
-        flags = {key.name: getattr(code, key.name.upper(), None) for key in fields(Plugin)}
-        said = {name: flag for name, flag in flags.items() if flag is not None}
-        found[path.stem] = Plugin(kind, path.stem, code, **said)
-    return found
+        names = [key.name for key in fields(Plugin) if hasattr(code, key.name.upper())]
+        flags = {name: getattr(code, name.upper()) for name in names}
+        by_name[path.stem] = Plugin(kind, path.stem, code, **flags)
+    return by_name
 
 
 def plugin(kind: str, name: str) -> Plugin:

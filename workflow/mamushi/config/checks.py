@@ -155,14 +155,11 @@ def _check_sources(full: Config) -> Iterator[str]:
 
 def _check_lengths(full: Config) -> Iterator[str]:
     """Nothing reads more tokens of a text than the token cache keeps."""
-    most = full["tokens"]["max_length"]
     readers = {key: full[key] for key in ("training", "embedding", "evaluation", "unlearning")}
-    for name in models_used(full):
-        training = full["models"][name].get("training", full["training"])
-        if training["max_length"] != full["training"]["max_length"]:
-            readers[f"models.{name}.training"] = training
+    trained = [name for name in models_used(full) if "training" in full["models"][name]]
+    readers |= {f"models.{name}.training": full["models"][name]["training"] for name in trained}
     for at, reader in readers.items():
-        if reader["max_length"] > most:
+        if reader["max_length"] > (most := full["tokens"]["max_length"]):
             words = f"it is at most tokens.max_length, {most}"
             yield not_allowed(f"{at}.max_length", reader["max_length"], words)
 

@@ -221,8 +221,8 @@ def _swept(unlearning: Config, pair: Config) -> list[float]:
 
 
 def sweep_files(config: Config, sweep: Config) -> list[str]:
-    """Return the perplexities of a sweep at its ``budgets``, else the configured ones, and at its ends
-    that all selectors share: the start, gold, and the whole forget set unlearned."""
+    """Return the perplexities of a sweep at its ``budgets``, else the configured ones, and at its
+    ends, that all selectors share: the start, gold, and the whole forget set unlearned."""
     lists = {f"{name}s": [sweep[name]] for name in OF_SWEEP}
     budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
     axes = {**config["unlearning"], **lists, "budgets": budgets}
