@@ -17,7 +17,7 @@ from mamushi.io import schemas
 from mamushi.io.files import read_json, write_json
 from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.audit.annotators import agreement, merge
+from mamushi_extras.audit.auditing import agreement, merge
 from mamushi_extras.audit.commands.audit import ONE_READER
 from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command, link

@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for a list away from its run, another audit in the folder, and as
-    ``annotators`` for answers."""
+    ``auditing.read_answers``."""
     if args.merge is None:
         draw_audit(args)
     else:
@@ -189,13 +189,13 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     import numpy as np
 
     from mamushi.io.files import read_json, write_json
-    from mamushi_extras.audit import annotators, auditing
+    from mamushi_extras.audit import auditing
 
     audit = read_json(folder / "audit.json")
-    people = annotators.read_answers(files, audit)
+    people = auditing.read_answers(files, audit)
     strata, sample = audit["strata"], audit["sample"]
     least = min(READERS, people.shape[1])
-    answers = annotators.count_answers(audit, annotators.merge(people, least))
+    answers = auditing.count_answers(audit, auditing.merge(people, least))
     if missing := int((answers.read <= answers.unsure).sum()):
         by = " by two people" * (least > 1)
         problem = f"no yes or no yet{by} in {missing} of {len(strata)} strata"
@@ -213,14 +213,14 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     if screen := audit["screen"]:
         passed = f"{screen['passed']:,} texts that passed the screen, of {screen['texts']:,}"
         print(f"  recall and share are of the {passed}")
-    pairs = annotators.agreement(people)
+    pairs = auditing.agreement(people)
     for pair in pairs:
         names, differ = (", ".join(map(repr, pair[key])) for key in ("annotators", "differ"))
         line = f"  {names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; Cohen's kappa "
         print(f"{line}{pair['kappa']:.2f}" + (f"; they differ on {differ}" if differ else ""))
-    labels, merged = dict(audit["earlier"]), annotators.merge(people)
+    labels, merged = dict(audit["earlier"]), auditing.merge(people)
     for drawn, answer in zip(sample, merged, strict=False):
-        if answer != annotators.UNSURE:
+        if answer != auditing.UNSURE:
             labels |= dict.fromkeys([drawn["id"], *drawn["copies"]], answer)
     out = folder / "merged.json"
     summary: dict[str, Any] = {"annotators": [*people], "agreement": pairs}
