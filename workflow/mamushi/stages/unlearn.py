@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, UnlearnTraining
@@ -14,9 +13,6 @@ from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, Trains, open_arm, record_training, speed_up, state_of
-
-if TYPE_CHECKING:
-    from mamushi.lm.tokens import TokenSet
 
 GPU = ("unlearn",)
 
@@ -74,12 +70,13 @@ def unlearn(
     from mamushi.lm.tokens import only_spans, read_spans, read_tokens
     from mamushi.unlearning import loop
     from mamushi.unlearning.editing import edit_logits
+    from mamushi.unlearning.removal import listed_texts
 
     forget, retain = (
         read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[domain])
         for domain in (FORGET, RETAIN)
     )
-    selected = _selected(forget, removal, examples)
+    selected = forget if removal is None else listed_texts(forget, removal, examples)
     if spans is not None:
         selected = only_spans(forget, read_spans(spans))
     seed = settings.seed
@@ -114,27 +111,3 @@ def unlearn(
         listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
         counts = {**before, **listed, **after, **counts}
         record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
-
-
-def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:
-    """Return the forget texts of the removal list in the order of the table, or all of them. The
-    list of a budget that is less than one text is empty, and leaves the model as it is."""
-    from mamushi.errors import UserError
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_groups
-    from mamushi.lm.tokens import subset
-    from mamushi.selection.removals import text_digests
-    from mamushi.unlearning.removal import chosen_rows, read_ids, texts_of
-
-    if removal is None:
-        return forget
-    digests = texts_of(removal)
-    ids = read_ids(removal) if digests is None else [*digests]
-    rows = chosen_rows(forget.ids, ids, removal)
-    if digests:
-        groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-        for name, digest in zip(ids, text_digests(groups, ids), strict=True):
-            if digests[name] != digest:
-                problem = f"its text {name!r} is another one than in {examples}"
-                raise UserError(problem, where=removal)
-    return subset(forget, rows)

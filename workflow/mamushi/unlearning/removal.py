@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mamushi.errors import UserError, located
 from mamushi.io import schemas, tabular
-from mamushi.io.tables import MARK, read_table
+from mamushi.io.tables import MARK, read_groups, read_table
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.selection.removals import text_digests
 
 OURS = {"id", "score", "rank", "copies"}
 """Columns by which a removal list of this program is known."""
@@ -84,21 +85,24 @@ def columns_of(path: Path) -> set[str] | None:
     raise UserError("is another table of a run, and no list", where=path, do=do)
 
 
-def texts_of(path: Path) -> dict[str, str] | None:
-    """Return the digest of each listed text by its id, in the order of a list of this program; None
-    of another."""
-    if not (columns_of(path) or set()) >= OURS:
-        return None
-    table = read_table(path, schemas.REMOVALS, ["id", "text_sha256"])
-    return dict(zip(*(table[name].to_pylist() for name in ("id", "text_sha256")), strict=True))
-
-
-def chosen_rows(ids: NDArray[np.str_], listed: list[str], where: object) -> NDArray[np.int64]:
-    """Return the rows, ascending, of the ``listed`` ids in ``ids`` (texts,), so that a list means
-    the same however it is sorted. Raises ``UserError`` for ids that are not there."""
-    rows = pc.index_in(pa.array(listed, pa.string()), pa.array(ids, pa.string()))
+def listed_texts(forget: TokenSet, path: Path, examples: Path) -> TokenSet:
+    """Return the listed of the ``forget`` texts, in their order, so that a list means the same
+    however it is sorted; that of a budget of less than one text is empty. Raises ``UserError`` for
+    ids that are not there and, of a list of this program, where ``examples`` has another text."""
+    digests: list[str] = []
+    if (columns_of(path) or set()) >= OURS:
+        table = read_table(path, schemas.REMOVALS, ["id", "text_sha256"])
+        ids, digests = (table[name].to_pylist() for name in ("id", "text_sha256"))
+    else:
+        ids = read_ids(path)
+    rows = pc.index_in(pa.array(ids, pa.string()), pa.array(forget.ids, pa.string()))
     if rows.null_count:
-        unknown = listed[rows.is_null().index(True).as_py()]
-        are = f"of its {len(listed)} ids are no forget texts of the inference section"
-        raise UserError(f"{rows.null_count} {are}, the first is {unknown!r}", where=where)
-    return np.sort(rows.to_numpy()).astype(np.int64)
+        unknown = ids[rows.is_null().index(True).as_py()]
+        are = f"of its {len(ids)} ids are no forget texts of the inference section"
+        raise UserError(f"{rows.null_count} {are}, the first is {unknown!r}", where=path)
+    if digests:
+        groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+        for name, *both in zip(ids, digests, text_digests(groups, ids), strict=True):
+            if both[0] != both[1]:
+                raise UserError(f"its text {name!r} is another one than in {examples}", where=path)
+    return subset(forget, np.sort(rows.to_numpy()).astype(np.int64))
