@@ -77,9 +77,8 @@ def resample(
 ) -> NDArray[np.float64]:
     """Draw as many examples of each domain with replacement: how often each is drawn, (n,).
 
-    Of ``groups`` (n,) whole ones are drawn, as many as there are in the forget domain alone, in the
-    retain domain alone, and in both: one that spans both is drawn as one. Then a domain's examples
-    weigh as many as it has.
+    Of ``groups`` (n,) whole ones are drawn, as many as there are in one domain alone and in both.
+    Then a domain's examples weigh as many as it has.
     """
     weights = np.empty(len(forget))
     if clusters_of(groups, forget) is None or groups is None:
@@ -101,11 +100,8 @@ def resample(
 
 
 def few_groups(forget: NDArray[np.bool_], groups: GroupCodes | None) -> float:
-    """Return the factor by which an interval over resamples of m groups is too narrow.
-
-    It is sqrt(m / (m - 1)) times Student's over the normal quantile, where m is the number of
-    groups of the domain that has fewer; 1 without groups.
-    """
+    """Return the factor by which an interval over resamples of groups is too narrow: sqrt(m / (m -
+    1)) times Student's over the normal quantile, of m groups in the domain with fewer; else 1."""
     from scipy.special import stdtrit
 
     clusters = clusters_of(groups, forget)
@@ -152,11 +148,8 @@ def frontier_with_gain(
     resamples: int,
     seed: int,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets.
-
-    Beside them, by ranking, the gain, by which the advisor goes: its bands do not follow from those
-    of the curve.
-    """
+    """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets, and by
+    ranking the gain, by which the advisor goes: its bands do not follow from those of the curve."""
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
     rows, relative = [], {}

@@ -4,11 +4,11 @@
 the score with an offset for each fold of the cross-fitting. A text's log ratio comes from a fit to
 other texts. In a resample of texts the fit is made anew, so that its error is in every interval.
 
-*Information.* Scores of networks that have learned from few texts are noisy, and a divergence of a
+*Information.* Scores of networks that learned from few texts are noisy, and a divergence of a
 coarser score is smaller than the true one (data processing). What is lost shows between two
-networks that learned from disjoint halves of the texts: their errors are independent, so the
-covariance of their scores within a domain is free of them. With D the difference between the means
-of the domains, in the notation of attenuation (Spearman, 1904),
+networks that learned from disjoint halves of the texts: the covariance of their scores within a
+domain is free of their errors. With D the difference between the means of the domains, by
+attenuation (Spearman, 1904),
 
     d^2 = D D / var(s)    of a score,      d^2_inf = D_a D_b / cov(s_a, s_b)    without its error,
 
@@ -17,8 +17,7 @@ and the true log ratio given the score is spread by
     lost = tau^2 = J (d^2_inf / d^2 - 1),    J = E_p1[l] - E_p2[l]
 
 nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 under p2, for which
-e^l is a density ratio again. It knows of the noise in a score, and not of what no network of the
-kind can learn from so many texts: ``LOSS_SLACK`` is for that.
+e^l is a density ratio again. For what no network can learn from so many texts is ``LOSS_SLACK``.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ from mamushi.selection.folds import stratified_folds
 from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
 
 PARTS, PARTED = 5, 2**32 - 4
-"""Of the texts, in the cross-fitting of the calibration, and the seed that deals them out, which is
-that of no run."""
+"""Of the texts, in the cross-fitting of the calibration, and the seed that deals them out."""
 _ROWS = 2**20
 """Of a design that are worked on at a time."""
 OFFSETS = 20.0
@@ -50,8 +48,7 @@ MOST_LOST = 20.0
 """Times J that ``lost`` is at most; a score that noisy is refused anyway."""
 LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 """Times J by which the spread may exceed what the halves show, at the far end of an interval of
-preservation, and of all that rests on removal. By experiment (the page Evidence): in mixtures
-networks learn half of J, and forget texts that the retain domain hardly has hide in its tail."""
+preservation, and of all that rests on removal. By experiment (the page Evidence)."""
 
 
 @dataclass(frozen=True)

@@ -195,8 +195,7 @@ def _number_of(mask: Mask, groups: GroupCodes | None) -> int:
 
 
 def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Interval | None:
-    """Return Spearman's correlation of (n,) and (n,), n > 3, with its 95% interval; None of
-    constants.
+    """Return Spearman's correlation of (n,) and (n,), n > 3, with its interval; None of constants.
 
     Fisher's z with the standard error sqrt((1 + r^2 / 2) / (n - 3)) of Bonett and Wright (2000).
     By ``groups`` (n,) it is times the root of what the variance of sums over groups of

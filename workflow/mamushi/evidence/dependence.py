@@ -9,9 +9,8 @@ With the weight K of a pair and its sum over pairs, as in Moran (1950),
     z = sum K_ij r_i r_j / sqrt(2 sum K_ij^2 r_i^2 r_j^2),    K_ij = min(max(cos_ij, 0), 1/2)^3
 
 is standard normal. The smooth function is linear in the whitened vectors, with a level for each of
-a few clusters, and the square and the cube of its own fit. What it takes out of r is taken out of K
-too. Not seen are groups that are topics (many texts, few of them), those that share little more
-than the direction in which the domains differ, and effects weaker than chance.
+a few clusters, and the square and the cube of its own fit; what it takes out of r is taken out of K
+too. Topics are not seen, nor groups that share little but the direction of the domains.
 """
 
 from __future__ import annotations
@@ -44,6 +43,8 @@ HIDDEN = (
     "near texts are of one domain more often than their vectors explain, so they come in groups "
     "or topics that the scores have learned: give the dataset a 'group'"
 )
+INDEPENDENT = "texts are taken as independent"
+NONE_SEEN = "near ones share no more than their vectors explain (large or weak groups are not seen)"
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ class Dependence:
             return f"intervals are by {self.groups} groups of texts"
         if self.reason:
             return f"no interval holds: {self.reason}"
-        seen = ": near ones share no more than their vectors explain (large or weak groups are not"
-        return f"texts are taken as independent{'' if self.z is None else f'{seen} seen)'}"
+        return INDEPENDENT if self.z is None else f"{INDEPENDENT}: {NONE_SEEN}"
 
 
 def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Dependence:

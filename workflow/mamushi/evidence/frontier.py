@@ -74,11 +74,9 @@ def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> 
 
 
 def gain(removed: Array) -> Array:
-    """Return the share of the full removal's gain that each budget reaches.
-
-    ``removed`` (..., B) are KL(p1 || p_-S) at budgets that begin with 0 and end with 1. The share
-    exceeds 1 where a region removes more than the whole. NaN where removing all gains nothing.
-    """
+    """Return the share of the full removal's gain that each budget reaches, by KL(p1 || p_-S) (...,
+    B) at budgets that begin with 0 and end with 1: above 1 where a region removes more than the
+    whole, NaN where removing all gains nothing."""
     start, end = removed[..., :1], removed[..., -1:]
     share = np.full(removed.shape, np.nan)
     return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
@@ -115,11 +113,8 @@ class RemovalOrder:
 
 
 def removal_order(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> RemovalOrder:
-    """Return the ``RemovalOrder`` by scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
-
-    An order that is not that of the scores has no threshold, and so nothing to say of the retain
-    domain.
-    """
+    """Return the ``RemovalOrder`` by scores (n1,), (n2,), NaN for none, and ranks 1 to n1. One that
+    is not that of the scores has no threshold, and so no region."""
     first = np.argsort(rank1, kind="stable").astype(np.int64)
     falling = -score1[first]
     if by_chance or np.isnan(score2).any() or (np.diff(falling) < 0).any():

@@ -45,11 +45,9 @@ def read_embeddings(path: str | Path) -> Pool:
 
 
 class Domain:
-    """The centred unit rows X (n, d) of one domain of a pool, made anew in each pass over the
-    embeddings."""
+    """The centred unit rows X (n, d) of a domain of a pool, made anew in each pass over them."""
 
     def __init__(self, pool: Pool, name: str) -> None:
-        """Centre the domain ``name``, forget or retain, on its own mean."""
         self.name, self.embeddings = name, pool.embeddings
         self.positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
         totals = (x.sum(axis=0) for x in self._embedded())
@@ -110,11 +108,8 @@ def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum
 
 
 def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> dict[str, Any]:
-    """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
-
-    K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
-    n2 - 1, d).
-    """
+    """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K: K is
+    ``components``, or less where a domain has fewer dimensions, K <= min(n1 - 1, n2 - 1, d)."""
     domains = [Domain(pool, name) for name in DOMAINS]
     spectra = [spectrum(rows, components, exact) for rows in domains]
     most = min(len(decomposed.values) for decomposed in spectra)
@@ -161,10 +156,8 @@ def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectru
 
 
 def affinity(cosines: Doubles) -> Doubles:
-    """Return ||V_1k^T V_2k||_F / sqrt(k) for k = 1..K, from V_1^T V_2 (K, K).
-
-    The root mean square of the cosines of the k principal angles; about sqrt(k / d) at random.
-    """
+    """Return ||V_1k^T V_2k||_F / sqrt(k) for k = 1..K, from V_1^T V_2 (K, K): the root mean square
+    of the cosines of the k principal angles; about sqrt(k / d) at random."""
     within = np.cumsum(np.cumsum(cosines**2, axis=0), axis=1).diagonal()
     return np.minimum(np.sqrt(within / np.arange(1, len(within) + 1)), 1.0)
 

@@ -49,11 +49,10 @@ def stability_columns(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the columns of the table ``stability`` from ``rankings``, and a summary of them.
 
-    The summary has the number of ``rankings`` R; with more than one, mean and least Spearman
-    correlation of the first with the others; and per budget of the first list ``expected_overlap``
-    and ``least_overlap``, mean and least share of it that another ranking lists (None for a list of
-    no text), and how many of its texts are ``surely`` in it and a ``toss_up``; all are None with
-    R = 1, since one ranking says nothing of another.
+    The summary has the number of ``rankings`` R, mean and least Spearman correlation of the first
+    with the others, and per budget of the first list ``expected_overlap`` and ``least_overlap``,
+    mean and least share of it that another ranking lists, and how many of its texts are ``surely``
+    in it and a ``toss_up``; all are None with R = 1, since one ranking says nothing of another.
     """
     total, n1 = ranks.shape
     summary: dict[str, Any] = {"rankings": total, "budgets": {}}

@@ -1,8 +1,6 @@
 """The verdict: whether a budget can rest on the scores of a run, and what to do with a list.
 
-First the thresholds, then what is measured (how well a ranking tells the domains apart, what else
-its scores follow, whether the estimated ratio is one, how much of a list the retain domain would
-have put there too), then how it is judged, and at the end the words for it.
+First the thresholds, then what is measured, how it is judged, and at the end the words for it.
 """
 
 from __future__ import annotations
@@ -99,11 +97,7 @@ def auc_interval(
 
 def auc_of_right_labels(value: float) -> float:
     """Return the AUC against the right labels, if of those in each domain ``MISLABELLED`` are
-    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1.
-
-    Of a pair, one text alone is wrong, and says nothing, with the probability 2 wrong (1 - wrong);
-    both are, and say the opposite, with wrong^2.
-    """
+    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1."""
     return min(max(0.5 + (value - 0.5) / (1 - 2 * MISLABELLED), 0.0), 1.0)
 
 
@@ -111,9 +105,9 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     """Return how well ``scores`` tell the domains apart, and what else they follow.
 
     ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
-    among texts of one length. ``follows`` lists the confounds that scores follow within the forget
-    domain, the closest first, and ``columns`` the rows of ``leaking_columns``; the intervals are
-    None where one is ``untold``. AUCs are None where retain texts have no score.
+    among texts of one length; None where retain texts have no score. ``follows`` has what scores
+    follow, and ``columns`` the rows of ``leaking_columns``; intervals are None where one is
+    ``untold``.
     """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
