@@ -14,7 +14,7 @@ from mamushi.evidence.diagnostics import (
     reliability,
 )
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
-from mamushi.evidence.tables import PAPER_GEOMETRY, PAPER_SCORES, paper_rows
+from mamushi.evidence.tables import paper_rows
 from mamushi.io import schemas
 from mamushi.selection.pool import Pool
 
@@ -99,7 +99,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     second = [{**one, "seed": 2} for one in rows]
     found = paper_rows([other, row], [*second, *rows[::-1]], "mamushi")
     assert pa.Table.from_pylist(found, schema=schemas.PAPER.schema).to_pylist() == found
-    assert len(found) == len(PAPER_SCORES) + 2 * len(PAPER_GEOMETRY)
+    assert len(found) == 13 + 2 * 12
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
     paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
     assert paper["Fisher discriminability D_F"] == (2.53, "Jigsaw, Gemma-2-2B")
@@ -109,8 +109,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     between = row["forget_q75"] - row["forget_q25"]
     assert ours["forget scores, interquartile range", 1] == between
     for seed in (1, 2):
-        wanted = geometry_summary(columns)
-        for quantity, _, key in PAPER_GEOMETRY:
-            assert ours[quantity, seed] == wanted[key]
+        quantity = "components with 90% of the discriminative power"
+        assert ours[quantity, seed] == geometry_summary(columns)["power_90"]
     assert ours["spectral energy at k = 50, forget", 1] is None
     assert paper_rows([], [], "mamushi") == []

@@ -8,7 +8,8 @@ run times in ``runtime_summary``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import csv
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,47 +33,12 @@ def joined_table(
     return pa.concat_tables([kind.schema.empty_table(), *selected])
 
 
-SCORES_SETTING = "Jigsaw, Gemma-2-2B"
-GEOMETRY_SETTING = "Llama-3.1-8B, Jigsaw"
-
-PaperNumber = tuple[str, float, str]
-"""A quantity, its number as printed, and its column of ``diagnostics`` or key of
+PAPER = Path(__file__).with_name("paper.csv")
+"""The paper's numbers, of Sections "Training Diagnostics" and "Empirical Evidence for Anisotropy of
+LLM Embeddings": what each is of, as printed, and its column of ``diagnostics`` or key of
 ``geometry_summary``."""
-
-PAPER_SCORES: tuple[PaperNumber, ...] = (
-    ("Fisher discriminability D_F", 2.53, "fisher"),
-    ("AUC, pooled", 0.970, "auc"),
-    ("AUC over folds, mean", 0.971, "auc_fold_mean"),
-    ("AUC over folds, standard deviation", 0.001, "auc_fold_sd"),
-    ("AUC over folds, smallest", 0.969, "auc_fold_min"),
-    ("AUC over folds, largest", 0.973, "auc_fold_max"),
-    ("forget scores, mean", 4.569, "forget_mean"),
-    ("forget scores, standard deviation", 4.007, "forget_sd"),
-    ("forget scores, coefficient of variation", 0.84, "forget_cov"),
-    ("forget scores, interquartile range", 4.860, "forget_iqr"),
-    ("forget scores, smallest", -10.875, "forget_min"),
-    ("forget scores, largest", 22.697, "forget_max"),
-    ("forget scores, ties", 0, "ties"),
-)
-"""Section "Training Diagnostics"."""
-
-PAPER_GEOMETRY: tuple[PaperNumber, ...] = (
-    ("variance of the top 50 components, forget", 0.47, "variance_forget_50"),
-    ("variance of the top 50 components, retain", 0.40, "variance_retain_50"),
-    ("components with 90% of the discriminative power", 28, "power_90"),
-    ("components with 95% of the discriminative power", 50, "power_95"),
-    ("subspace affinity up to k = 50, smallest", 0.27, "affinity_min"),
-    ("subspace affinity up to k = 50, largest", 0.55, "affinity_max"),
-    ("median principal angle at k = 2, degrees", 58, "angle_median_2"),
-    ("median principal angle at k = 50, degrees", 37, "angle_median_50"),
-    ("spectral energy at k = 25, forget", 0.76, "energy_forget_25"),
-    ("spectral energy at k = 25, retain", 0.70, "energy_retain_25"),
-    ("spectral energy at k = 50, forget", 0.90, "energy_forget_50"),
-    ("spectral energy at k = 50, retain", 0.86, "energy_retain_50"),
-)
-"""Section "Empirical Evidence for Anisotropy of LLM Embeddings"."""
-
-
+SCORES_SETTING = "Jigsaw, Gemma-2-2B"
+"""The ``setting`` of those of scores."""
 RUNTIMES: Mapping[str, tuple[float, float]] = {
     "random": (0.0004, 0.0001),
     "l2_norm": (0.0151, 0.0002),
@@ -114,24 +80,28 @@ def paper_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``paper``: what the paper prints beside what each run has, from
     rows of the tables ``diagnostics``, of which those of ``selector`` count, and ``geometry``."""
-    compared: list[tuple[Sequence[PaperNumber], str, _Row, _Row]] = []
-    for row in diagnostics:
-        if row["selector"] == selector:
-            ours = {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]}
-            compared.append((PAPER_SCORES, SCORES_SETTING, row, ours))
     runs: dict[tuple[str, str, int], list[_Row]] = {}
     for row in geometry:
         runs.setdefault((row["dataset"], row["model"], row["seed"]), []).append(row)
+    compared = [
+        (True, row, {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]})
+        for row in diagnostics
+        if row["selector"] == selector
+    ]
     for by_k in runs.values():
         by_k.sort(key=lambda row: int(row["k"]))
         columns = {key: np.array([row[key] for row in by_k]) for key in by_k[0]}
-        compared.append((PAPER_GEOMETRY, GEOMETRY_SETTING, by_k[0], geometry_summary(columns)))
+        compared.append((False, by_k[0], geometry_summary(columns)))
+    with PAPER.open(encoding="utf-8") as file:
+        printed = [*csv.DictReader(file)]
     return [
         {
-            **{"quantity": quantity, "setting": setting, "paper": float(printed)},
+            **{name: number[name] for name in ("quantity", "setting")},
+            "paper": float(number["paper"]),
             **{name: run[name] for name in ("dataset", "model", "seed")},
-            "ours": None if ours[key] is None else float(ours[key]),
+            "ours": None if (value := ours[number["column"]]) is None else float(value),
         }
-        for numbers, setting, run, ours in compared
-        for quantity, printed, key in numbers
+        for of_scores, run, ours in compared
+        for number in printed
+        if (number["setting"] == SCORES_SETTING) == of_scores
     ]
