@@ -29,6 +29,21 @@ FIGURE = "diagnostics"
 INFLUENCE = ("influence", "token_influence")
 """Selectors that a stage of their own scores."""
 
+USUAL = {
+    "examples": paths.EXAMPLES,
+    "duplicates": paths.DUPLICATES,
+    "card": paths.DATA_CARD,
+    "model_card": paths.MODEL_CARD,
+    "tokens": paths.TOKENS,
+    "embeddings": paths.EMBEDDINGS,
+    "influence": paths.INFLUENCE,
+    "scores": paths.SCORES,
+    "posterior": paths.POSTERIOR,
+    "calibrated": paths.CALIBRATED,
+    "stability": paths.STABILITY,
+}
+"""By the name of an option that a stage needs, its file where none is named."""
+
 
 class Pipeline:
     """The stages of a cell of a complete configuration, whose files lie in the folder ``root``.
@@ -87,85 +102,65 @@ class Pipeline:
 
     def make_examples(self) -> None:
         """Read, clean and split the table."""
-        files = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
-        cache = "results/downloads/{dataset}"
-        self.run("examples", cache=cache, card=paths.DATA_CARD, **files)
+        self.run("examples", cache="results/downloads/{dataset}")
 
     def make_vectors(self) -> None:
         """Embed the texts: by the model, by vectors of another program, or by their words."""
         self.make_examples()
-        examples = {"examples": paths.EXAMPLES}
-        if self.is_language_model:
-            self.run("model-card", out=paths.MODEL_CARD)
-            if self.gpus and not self.counting:
-                require_cuda(self.gpus, self.path(paths.MODEL_CARD))
-            files = {**examples, "model_card": paths.MODEL_CARD}
-            self.run("tokens", out=paths.TOKENS, **files)
-            files["tokens"] = paths.TOKENS
-            self.run("embed", out=paths.EMBEDDINGS, **files)
-            if {*self.of_texts, *self.of_tokens} & {*self.by_influence}:
-                self.run("influence", role="beta0", out=paths.INFLUENCE, **files)
-        else:
-            files = {**examples, "duplicates": paths.DUPLICATES, "data_card": paths.DATA_CARD}
-            self.run(
-                "import-embeddings",
-                vectors=local_vectors(self.model),
-                out=paths.EMBEDDINGS,
-                **files,
-            )
+        if not self.is_language_model:
+            vectors, out = local_vectors(self.model), paths.EMBEDDINGS
+            self.run("import-embeddings", vectors=vectors, data_card=paths.DATA_CARD, out=out)
+            return
+        self.run("model-card", out=paths.MODEL_CARD)
+        if self.gpus and not self.counting:
+            require_cuda(self.gpus, self.path(paths.MODEL_CARD))
+        self.run("tokens", out=paths.TOKENS)
+        self.run("embed", out=paths.EMBEDDINGS)
+        if {*self.of_texts, *self.of_tokens} & {*self.by_influence}:
+            self.run("influence", role="beta0", out=paths.INFLUENCE)
 
     def make_scores(self, name: str) -> None:
         """Rank by a selector, after the one that it derives from."""
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
         if name in self.by_influence:
-            files["influence"] = paths.INFLUENCE
-            self.run("influence-scores", selector=name, out=paths.SCORES, **files)
+            self.run("influence-scores", selector=name, out=paths.SCORES)
             return
         if base := selectors.derives(self.config, name):
             self.make_scores(base)
-            files["base"] = _of(paths.SCORES, base)
-        self.run("score", selector=name, out=paths.SCORES, **files)
+        scores = _of(paths.SCORES, base) if base else None
+        self.run("score", selector=name, base=scores, out=paths.SCORES)
         if self.is_corpus:
-            files = {"examples": paths.EXAMPLES, "scores": paths.SCORES}
-            self.run("posterior", selector=name, out=paths.POSTERIOR, **files)
+            self.run("posterior", selector=name, out=paths.POSTERIOR)
 
     def make_list(self, name: str, beta: str) -> None:
         """Write the list of a selector at a budget."""
-        files = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
         scores = self.ranking_pattern
-        self.run("remove", selector=name, beta=beta, scores=scores, out=paths.REMOVAL, **files)
+        self.run("remove", selector=name, beta=beta, scores=scores, out=paths.REMOVAL)
 
     def make_refits(self, name: str) -> None:
         """Rank again by a selector, with other seeds."""
         if not self.refits_of(name):
             return
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
         if base := selectors.derives(self.config, name):
             self.make_refits(base)
-            files["base"] = _of(paths.REFITS, base)
-        self.run("refits", selector=name, out=paths.REFITS, **files)
+        refits = _of(paths.REFITS, base) if base else None
+        self.run("refits", selector=name, base=refits, out=paths.REFITS)
 
     def make_manifests(self, name: str) -> None:
         """Write how certain a selector's lists are, and what to expect of them."""
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
-        files["scores"] = paths.SCORES
-        stable = {"refits": self.refits_of(name), "out": paths.STABILITY}
-        stable |= {"ranked": paths.POSTERIOR} if self.is_corpus else {}
-        self.run("stability", selector=name, **files, **stable)
+        ranked = paths.POSTERIOR if self.is_corpus else None
+        files = {"ranked": ranked, "refits": self.refits_of(name), "out": paths.STABILITY}
+        self.run("stability", selector=name, **files)
         if self.is_corpus:
             for beta in self.budgets:
                 self.make_corpus_manifest(name, beta)
             return
         self.make_ratio()
-        files |= {"calibrated": paths.CALIBRATED, "stability": paths.STABILITY}
         manifests = [paths.MANIFEST.replace("{beta}", beta) for beta in self.budgets]
-        self.run("manifests", selector=name, out=manifests, **files)
+        self.run("manifests", selector=name, out=manifests)
 
     def make_corpus_manifest(self, name: str, beta: str) -> None:
         """Write what a list of a corpus without labels holds."""
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
-        files |= {"scores": paths.SCORES, "refits": self.refits_of(name)}
-        files |= {"posterior": paths.POSTERIOR, "out": paths.MANIFEST}
+        files = {"refits": self.refits_of(name), "out": paths.MANIFEST}
         self.run("corpus-manifest", selector=name, beta=beta, **files)
 
     def make_likely_list(self, name: str) -> str:
@@ -180,49 +175,44 @@ class Pipeline:
         """Calibrate the scores that estimate the log-density ratio."""
         self.make_scores(self.ratio)
         self.make_refits(self.ratio)
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
-        files |= {"out": paths.CALIBRATED, "checks": paths.CALIBRATION}
+        files = {"out": paths.CALIBRATED, "checks": paths.CALIBRATION}
         self.run("calibrate", **files, **self._ratio_files("scores"))
 
     def make_masks(self, name: str) -> None:
         """Rank tokens, and write the spans to leave out of the loss with their manifests."""
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
-        measured = {"influence": paths.INFLUENCE} if name in self.by_influence else {}
-        self.run("token-scores", selector=name, out=paths.TOKEN_SCORES, **files, **measured)
+        measured = paths.INFLUENCE if name in self.by_influence else None
+        self.run("token-scores", selector=name, influence=measured, out=paths.TOKEN_SCORES)
+        scores = paths.TOKEN_SCORES
         for beta in self.budgets:
-            self.run("spans", selector=name, beta=beta, scores=paths.TOKEN_SCORES, out=paths.SPANS)
-        files |= {"duplicates": paths.DUPLICATES, "model_card": paths.MODEL_CARD}
-        files |= {"scores": paths.TOKEN_SCORES, "shown": paths.TOKENS_SHOWN}
+            self.run("spans", selector=name, beta=beta, scores=scores, out=paths.SPANS)
         manifests = [paths.SPANS_MANIFEST.replace("{beta}", beta) for beta in self.budgets]
-        self.run("token-manifests", selector=name, out=manifests, **files)
+        files = {"scores": scores, "shown": paths.TOKENS_SHOWN, "out": manifests}
+        self.run("token-manifests", selector=name, **files)
 
     def make_page(self) -> None:
         """Make the page to browse the ranking, where the room of pages is there."""
         if "ranking" not in stages():
             return
         names = self.of_texts
-        files: dict[str, Any] = {"examples": paths.EXAMPLES}
+        files: dict[str, Any] = {"out": paths.RANKING}
         files["scores"] = [_of(self.ranking_pattern, name) for name in names]
         files["refits"] = [path for name in names for path in self.refits_of(name)]
         files["stability"] = [_of(paths.STABILITY, name) for name in names]
         files["calibrated"] = None if self.is_corpus else paths.CALIBRATED
         files["tokens"] = [_of(paths.TOKENS_SHOWN, name) for name in self.of_tokens]
-        self.run("ranking", out=paths.RANKING, **files)
+        self.run("ranking", **files)
 
     def make_frontier(self) -> None:
         """Predict from the scores what removal and preservation a budget brings."""
         self.make_ratio()
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "calibrated": paths.CALIBRATED}
-        files["scores"] = [_of(paths.SCORES, name) for name in self.of_texts]
-        self.run("frontier", out=paths.FRONTIER, **files, **self._ratio_files("ratio"))
+        scores = [_of(paths.SCORES, name) for name in self.of_texts]
+        self.run("frontier", scores=scores, out=paths.FRONTIER, **self._ratio_files("ratio"))
 
     def make_prediction(self) -> None:
         """Predict from the tokens what retraining would do."""
-        rankings = [
-            grid.ranking_pattern(self.config, name) for name in self.config["grid"]["selectors"]
-        ]
-        files: dict[str, Any] = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
-        self.run("predict", scores=rankings, out=paths.PREDICTED, **files)
+        names = self.config["grid"]["selectors"]
+        rankings = [grid.ranking_pattern(self.config, name) for name in names]
+        self.run("predict", scores=rankings, out=paths.PREDICTED)
 
     @property
     def ranking_pattern(self) -> str:
@@ -256,16 +246,17 @@ class Pipeline:
         ``paths``, and the wildcards beside those of the cell."""
         stage = stages()[name]
         parameters = {parameter.name: parameter for parameter in stage.parameters}
-        files = {name: parameter.default for name, parameter in parameters.items()}
-        wildcards = {**self.cell, **{k: v for k, v in options.items() if k not in files}}
+        wildcards = {**self.cell, **{k: v for k, v in options.items() if k not in parameters}}
         if (step := (name, *wildcards.values())) in self.done:
             return
         self.done.add(step)
         if self.counting:
             return
-        for option in files.keys() & options:
-            placed = self._place(options[option], wildcards)
-            is_single = isinstance(placed, list) and not parameters[option].is_list
+        files = {}
+        for option, parameter in parameters.items():
+            usual = USUAL.get(option) if parameter.is_required else parameter.default
+            placed = self._place(options.get(option, usual), wildcards)
+            is_single = isinstance(placed, list) and not parameter.is_list
             files[option] = next(iter(placed), None) if is_single else placed
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
