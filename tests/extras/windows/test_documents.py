@@ -11,7 +11,7 @@ from mamushi.selection.crossfit import Task
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import rank_forget
-from mamushi_extras.windows.documents import DOCUMENT, keep_best_windows, score_documents
+from mamushi_extras.windows.windows import DOCUMENT, keep_best_windows, score_documents
 
 CODES = np.array([0, 1, 0, 1, 2, 2, 2])
 OWN = np.array([3.0, 1.0, 0.0, 1.5, 700.0, -5.0, 2.0])

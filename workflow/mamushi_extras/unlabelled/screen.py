@@ -191,22 +191,13 @@ def passing_count(most: float, rows: int) -> int:
 
 def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
     """Return some rows of the blocks, among which are the ``most`` that any fit scores highest."""
-    rows = ScreenScores(np.empty(0, np.int64), np.empty((0, 1 + FOLDS), np.float32))
-    waiting, count = [rows], 0
+    keys, scores = np.empty(0, np.int64), np.empty((0, 1 + FOLDS), np.float32)
     for block in blocks:
-        waiting.append(block)
-        count += len(block.keys)
-        if count >= 2 * most:
-            waiting = [_highest_rows(waiting, most)]
-            count = len(waiting[0].keys)
-    return _highest_rows(waiting, most)
-
-
-def _highest_rows(rows: Sequence[ScreenScores], most: int) -> ScreenScores:
-    keys, scores = map(np.concatenate, zip(*rows, strict=True))
-    if len(keys) > most:
-        is_high = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
-        keys, scores = keys[is_high], scores[is_high]
+        keys = np.concatenate([keys, block.keys])
+        scores = np.concatenate([scores, block.scores])
+        if len(keys) >= 2 * most:
+            is_high = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
+            keys, scores = keys[is_high], scores[is_high]
     return ScreenScores(keys, scores)
 
 

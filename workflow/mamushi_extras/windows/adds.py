@@ -31,7 +31,7 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     windows = metadata.get("windows")
     if not windows or not windows["labelled"]:
         return pool
-    from mamushi_extras.windows.documents import with_document_steps
+    from mamushi_extras.windows.windows import with_document_steps
 
     return with_document_steps(pool, windows["action"] == "remove")
 
