@@ -130,7 +130,6 @@ def fill(folder: Path) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    os.mkfifo("fifo.csv")
     rows = [{"id": f"c{i}", "vector": [0.5, float(i)]} for i in range(1, 41)]
     pq.write_table(pa.Table.from_pylist(rows), "vectors.parquet")
     ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=folder / "d.csv")

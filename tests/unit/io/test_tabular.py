@@ -48,25 +48,15 @@ def test_what_may_hold_rows_and_is_not_read_is_named(
         tabular.find(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"_indices_data_files": [{"filename": "i.arrow"}]}, "lists rows by their indices"),
-        ({"_data_files": [{"filename": "b.arrow"}]}, "or files that are not there"),
-        ({"_data_files": []}, "or files that are not there"),
-        ({"_data_files": None}, "damaged"),
-    ],
-)
-def test_of_a_saved_data_set_all_counts_that_its_state_lists(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
+def test_of_a_saved_data_set_all_counts_that_its_state_lists(tmp_path: Path) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
-    state = {"_data_files": [{"filename": "a.arrow"}], "_fingerprint": "x"}
+    state: dict[str, object] = {"_data_files": [{"filename": "a.arrow"}], "_fingerprint": "x"}
     beside("a.arrow")(folder)
     beside("cache-1.arrow")(folder)
     beside(tabular.STATE, json.dumps(state))(folder)
     assert tabular.find(folder) == [folder / "a.arrow"]
-    beside(tabular.STATE, json.dumps({**state, **change}))(folder)
-    with pytest.raises(UserError, match=message):
+    state["_indices_data_files"] = [{"filename": "i.arrow"}]
+    beside(tabular.STATE, json.dumps(state))(folder)
+    with pytest.raises(UserError, match="lists rows by their indices"):
         tabular.find(folder)

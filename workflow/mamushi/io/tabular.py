@@ -67,13 +67,10 @@ def written_name(path: Path) -> str:
 
 
 def no_file(path: Path) -> str:
-    """Return what is at a path at which no file is. What can be read but once is none: files are
-    read again, for their digests."""
+    """Return what is at a path at which no file is that can be read several times."""
     if URL.search(str(path)):
         return "is a URL of a kind, or in a place, that is not read; download it first"
-    if path.is_dir() or path.exists():
-        return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
-    return "no such file" + " (it is a link to nothing)" * path.is_symlink()
+    return "is a folder" if path.is_dir() else "no such file"
 
 
 def find(path: str | Path) -> list[Path]:
@@ -89,21 +86,21 @@ def find(path: str | Path) -> list[Path]:
             problem = f"cannot tell the format from the ending {path.suffix!r}"
             raise UserError(problem, where=path, do=KNOWN)
         return [path]
-    if path.is_dir():
-        if (path / SPLITS).is_file():
-            raise UserError("has several splits", where=path, do="name the folder of one of them")
-        if (path / STATE).is_file():
-            return _saved(path)
-        entries = [*_entries(path.iterdir())]
-    elif "*" not in path.name or not (entries := [*_entries(path.parent.glob(path.name))]):
+    if (path / SPLITS).is_file():
+        raise UserError("has several splits", where=path, do="name the folder of one of them")
+    if (path / STATE).is_file():
+        return _saved(path)
+    if not path.is_dir() and not ("*" in path.name and any(path.parent.glob(path.name))):
         raise UserError(no_file(path), where=path, do="check the path")
+    at = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
+    entries = [entry for entry in _entries(at) if entry.name in LAKES or not _is_about(entry)]
     files = [entry for entry in entries if is_part(entry)]
     if not files:
         raise UserError("no table in this folder", where=path, do=KNOWN)
     form = format_of(files[0])
-    if unread := [entry.name for entry in entries if _may_hold_rows(entry, form)]:
-        more = f" and {len(unread) - SHOWN} more" if len(unread) > SHOWN else ""
-        problem = f"holds what is not read with it: {', '.join(unread[:SHOWN])}{more}"
+    read = [file for file in files if format_of(file) == form]
+    if unread := [entry.name for entry in entries if entry not in {*read}]:
+        problem = f"holds what is not read with it: {', '.join(unread[:SHOWN])}"
         do = "take that out of the folder, or give the files themselves or a pattern for them"
         raise UserError(problem, where=path, do=do)
     if form == "txt" and len(files) > 1:
@@ -128,13 +125,6 @@ def is_part(path: Path) -> bool:
     return not _is_about(path) and format_of(path) is not None and path.is_file()
 
 
-def _may_hold_rows(path: Path, form: str | None) -> bool:
-    """Return whether what lies beside files of a format may hold rows, and is not read."""
-    if path.name in LAKES or _is_about(path):
-        return path.name in LAKES
-    return not path.is_file() or format_of(path) != form
-
-
 def _is_about(path: Path) -> bool:
     """Return whether what lies beside a table is about it, by its name, or what other programs
     leave: caches, checksums, marks of a job that has ended."""
@@ -146,14 +136,8 @@ def _is_about(path: Path) -> bool:
 
 def _saved(path: Path) -> list[Path]:
     """Return the files of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
-    try:
-        state = json.loads((path / STATE).read_text(encoding="utf-8"))
-        files = [path / str(file["filename"]) for file in state["_data_files"]]
-        chosen = state.get("_indices_data_files")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        raise UserError("damaged", where=path / STATE, do="save the data set again") from None
-    if chosen or not files or not all(file.is_file() for file in files):
-        problem = "lists rows by their indices, or files that are not there"
+    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    if state.get("_indices_data_files"):
         do = "open it with `datasets`, and save it again"
-        raise UserError(problem, where=path / STATE, do=do)
-    return files
+        raise UserError("lists rows by their indices", where=path / STATE, do=do)
+    return [path / file["filename"] for file in state["_data_files"]]
