@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -17,66 +15,43 @@ from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi_extras.pages.start import write_start_page
 from mamushi_runs import hooks
-from tests.support.judged_files import WORDS, judged
 from tests.support.ranked_files import (
     BOUND,
+    CELL,
+    CHANCE,
     STRONG,
     WEAK,
     frontier,
     write_frontiers,
     write_ranked,
 )
-from tests.support.start_files import CELL, MADE, write_results
 
 PAIR = {"dataset": "texts", "model": "ours"}
-QUESTIONS = ["Which texts?", "How many?", "What next?"]
+LISTS = "runs/texts/ours/seed0/removals"
+BESIDE = [
+    *("runs/texts/ours/seed0/ranking.html", "data/texts/card.json", "report.html"),
+    *("figures/sad.png", "figures/sad.pdf", "figures/study/turned.png"),
+    *("figures/diagnostics/texts/ours/seed0.png", "figures/diagnostics/texts/ours/seed0.pdf"),
+    *("tables/sad.csv", "tables/sad.parquet", "tables/turned/sad.csv"),
+]
+"""What else a results folder has that is linked."""
 
 
-class Page(HTMLParser):
-    """Elements in their order, each with its attributes and all words in it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[tuple[str, dict[str, Any], list[str]]] = []
-        self.all: list[tuple[str, dict[str, Any], list[str]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        each: tuple[str, dict[str, Any], list[str]] = (tag, dict(attrs), [])
-        self.all.append(each)
-        if tag not in ("meta", "img", "br"):
-            self.open.append(each)
-
-    def handle_data(self, data: str) -> None:
-        for _, _, words in self.open:
-            words.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop()[0] == tag
-
-    def of(self, tag: str, kind: str | None = None) -> list[str]:
-        """The words of each element of a tag, and of a class if named."""
-        return [
-            " ".join("".join(words).split())
-            for found, attrs, words in self.all
-            if found == tag and (kind is None or kind in attrs.get("class", "").split())
-        ]
-
-
-def written(root: Path) -> str:
+def opened(root: Path) -> str:
     assert write_start_page(root) == root / "index.html"
     return (root / "index.html").read_text(encoding="utf-8")
 
 
-def opened(root: Path) -> Page:
-    page = Page(written(root))
-    assert page.open == []
-    return page
+def words_of(page: str, tag: str, kind: str = "") -> list[str]:
+    """The words of each element of a tag, and of a class if named."""
+    elements = re.findall(rf"<{tag}\b([^>]*)>(.*?)</{tag}>", page, re.DOTALL)
+    inside = [text for attributes, text in elements if kind in attributes]
+    return [" ".join(unescape(re.sub("<[^>]*>", "", text)).split()) for text in inside]
 
 
 def links(page: str) -> list[str]:
-    found = re.findall(r' (?:href|src)="([^"]*)"', page)
-    return [unquote(unescape(each.partition("#")[0])) for each in found]
+    targets = re.findall(r' (?:href|src)="([^"]*)"', page)
+    return [unquote(unescape(target.partition("#")[0])) for target in targets]
 
 
 @pytest.fixture
@@ -85,6 +60,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     folder = Path("results")
     write_ranked(folder, selectors=("lr_cos", "mamushi", "random"))
+    for name in BESIDE:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
     (tmp_path / "my texts.csv").touch()
     loader = {"kind": "table", "loader": {"path": "my texts.csv"}}
     write_json(paths.under(folder, paths.DATA_CARD, **PAIR), {"settings": loader})
@@ -95,23 +73,26 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_answers_come_first_and_in_order(root: Path) -> None:
     page = opened(root)
-    assert page.of("h3")[:3] == QUESTIONS
-    heads = ["Which texts to remove", "texts, ours", "All that is here"]
-    assert [*page.of("h1"), *page.of("h2")] == heads
+    assert words_of(page, "h3")[:3] == ["Which texts?", "How many?", "What next?"]
     # The smallest list that is as long as is advised, with its verdict and the reasons of it.
-    hrefs = [attrs["href"] for tag, attrs, _ in page.all if tag == "a"]
-    assert hrefs[0] == "runs/texts/ours/seed0/removals/mamushi/beta0.50.parquet"
-    (verdict,) = page.of("div", "verdict")
+    assert links(page)[0] == f"{LISTS}/mamushi/beta0.50.parquet"
+    (verdict,) = words_of(page, "div", "verdict")
     assert "10 of 20 forget texts" in verdict and "check the list before deleting" in verdict
     assert all(reason in verdict for reason in (STRONG, BOUND))
-    (number,) = (words for words in page.of("p") if "About" in words)
+    (number,) = (words for words in words_of(page, "p") if "About" in words)
     assert "About 5 of 20 (25%) give half" in number and "interval is 16% to 37%" in number
-    listed = "results/runs/texts/ours/seed0/removals/mamushi/beta0.50.parquet"
-    assert [words.splitlines() for words in page.of("pre")] == [
-        ["mamushi list --budget 0.25 --selector mamushi"],
-        [f"mamushi apply {listed} --data 'my texts.csv' --out 'my texts.clean.csv'"],
-        ["mamushi plan mamushi run"],
+    listed = f"results/{LISTS}/mamushi/beta0.50.parquet"
+    assert words_of(page, "pre") == [
+        "mamushi list --budget 0.25 --selector mamushi",
+        f"mamushi apply {listed} --data 'my texts.csv' --out 'my texts.clean.csv'",
+        "mamushi plan mamushi run",
     ]
+    paths.under(root, paths.FRONTIER, **CELL).unlink()
+    page = opened(root)
+    assert any(words.startswith("Not estimated.") for words in words_of(page, "p"))
+    assert words_of(page, "pre")[0] == "mamushi run evidence"
+    # Nothing is advised, so that the smallest list is taken.
+    assert "2 of 20 forget texts" in words_of(page, "div", "verdict")[0]
 
 
 @pytest.mark.parametrize("act", ["refuse", "comparison"])
@@ -121,9 +102,9 @@ def test_no_list_is_offered_that_should_not_be_acted_on(
     monkeypatch.chdir(tmp_path)
     write_ranked(Path("results"), WEAK, ("mamushi",) if act == "refuse" else ("random",))
     page = opened(Path("results"))
-    (verdict,) = page.of("div", act)
+    (verdict,) = words_of(page, "div", act)
     assert verdict.startswith("No list to act on.")
-    assert not any("mamushi apply" in words for words in page.of("code"))
+    assert not any("mamushi apply" in words for words in words_of(page, "code"))
 
 
 def test_which_list_is_taken() -> None:
@@ -132,42 +113,34 @@ def test_which_list_is_taken() -> None:
     assert taken == [0.1, 0.1, 0.2, 0.5, 0.5]
 
 
-def test_it_links_all_that_is_there_and_nothing_else(tmp_path: Path) -> None:
-    write_results(tmp_path)
-    page = written(tmp_path)
-    assert {*links(page)} == {*MADE}
-    # At the budget of the list that is recommended.
-    assert f'{CELL}/ranking.html#0.1"' in page
-    assert not any(re.match(r"[a-z]+:|/", each) for each in links(page))
-    assert str(tmp_path) not in page
+def test_it_links_all_that_is_there_and_nothing_else(root: Path, tmp_path: Path) -> None:
+    odd = root / "tables" / '"><b>&%41 ?#.csv'
+    odd.touch()
+    page = opened(root)
+    lists = {
+        f"{LISTS}/{selector}/beta{beta}.{kind}"
+        for selector in ("lr_cos", "mamushi", "random")
+        for beta in ("0.10", "0.50")
+        for kind in ("parquet", "json")
+    }
+    assert {*links(page)} == {*lists, *BESIDE, odd.relative_to(root).as_posix()}
+    assert str(tmp_path) not in page and '"><b>&' not in page
     assert "http://" not in page and "https://" not in page and "default-src 'none'" in page
+    # What nobody is to act on looks like it.
+    assert f"<li><b>mamushi</b>: {STRONG}</li>" in page
+    assert f'<li class="comparison"><b>random</b>: {CHANCE}</li>' in page
+    (compared,) = [row for row in words_of(page, "tr", "comparison") if "random" in row]
+    assert "check the list" not in compared
 
 
-def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Path) -> None:
-    write_results(tmp_path)
-    by_chance = judged("comparison")
-    by_chance["judgement"]["ranking"] = "a comparison, not to be acted on: drawn by chance"
-    drawn = tmp_path / CELL / "removals" / "chance" / "beta0.10.json"
-    drawn.parent.mkdir()
-    drawn.with_suffix(".parquet").touch()
-    counts = {"beta": 0.1, "removed": 3, "n_forget": 9, "n_retain": 9}
-    write_json(drawn, {**counts, **by_chance})
-    page = written(tmp_path)
-    assert "<h3>d, m, seed 0</h3>" in page
-    assert f"<li><b>s</b>: {WORDS}</li>" in page
-    own, head, other = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
-    assert ">1,200 texts</a>" in own and own.count("act on it") == 1 and "comparison" not in own
-    assert '<tr class="comparison"' in head and "For comparison alone, not to be acted on" in head
-    assert '<tr class="comparison"' in other and "act on it" not in other
-    assert '<li class="comparison"><b>chance</b>: a comparison, not to be acted on: drawn' in page
+@pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
+def test_a_damaged_or_older_manifest_costs_no_page(root: Path, content: str) -> None:
+    (root / LISTS / "lr_cos" / "beta0.10.json").write_text(content, encoding="utf-8")
+    page = opened(root)
+    assert BESIDE[0] in links(page) and STRONG not in page
 
 
-def test_a_run_that_ends_makes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    hooks.print_start_page()
-    write_results(tmp_path / "results")
+def test_a_run_that_ends_makes_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hooks.print_start_page()
     assert capsys.readouterr().err == f"Start page: {Path('results/index.html')}\n"
-    assert (tmp_path / "results" / "index.html").is_file()
+    assert (root / "index.html").is_file()
