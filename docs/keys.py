@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_origin
 
@@ -101,46 +101,29 @@ def meanings(section: type) -> Mapping[str, str]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration, with the meaning of each key."""
-    rule = described(configuration())
+    every = [configuration(), *(section for sections in ENTRIES.values() for section in sections)]
+    inputs = [(section, "validation", TypeAdapter(section)) for section in every]
+    rules, shared = TypeAdapter.json_schemas(inputs)
+    definitions = shared["$defs"]
+    for section in sections_below(every):
+        for key, meaning in meanings(section).items():
+            definitions[section.__name__]["properties"][key]["description"] = meaning
     for name, sections in ENTRIES.items():
-        entries = [described(section) for section in sections]
-        for entry in entries if name in PLUGINS else ():
+        for section in sections if name in PLUGINS else ():
             # With the settings of its plug-in, which only the program knows.
-            entry |= {"additionalProperties": True, "required": []}
-        rule["properties"][name]["additionalProperties"] = {"anyOf": entries}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **rule}
+            definitions[section.__name__] |= {"additionalProperties": True, "required": []}
+        entries = {"anyOf": [rules[section, "validation"] for section in sections]}
+        by_pattern = definitions["Configuration"]["properties"][name]["patternProperties"]
+        by_pattern |= dict.fromkeys(by_pattern, entries)
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, "$ref": "#/$defs/Configuration", "$defs": definitions}
 
 
-def described(section: type[Section]) -> dict[str, Any]:
-    """Return the JSON Schema of a section without references."""
-    rule = TypeAdapter(section).json_schema()
-    return resolved(rule, rule.pop("$defs", {}), section)
-
-
-def resolved(rule: Any, parts: dict[str, Any], section: type[Any] | None = None) -> Any:
-    """Return a rule with its parts in the place of references to them, and with descriptions."""
-    if isinstance(rule, list):
-        return [resolved(item, parts, section) for item in rule]
-    if not isinstance(rule, dict):
-        return rule
-    if "$ref" in rule:
-        part = parts[rule["$ref"].rpartition("/")[2]]
-        return resolved({**part, **{k: v for k, v in rule.items() if k != "$ref"}}, parts, section)
-    plain = {k: v for k, v in rule.items() if k not in ("title", "default", "multipleOf")}
-    whole = {
-        key: resolved(value, parts, section) for key, value in plain.items() if key != "properties"
-    }
-    if "default" in rule:
-        whole["default"] = rule["default"]
-    if "properties" in rule:
-        inner = hints(section) if section else {}
-        whole["properties"] = {}
-        for key, setting in rule["properties"].items():
-            below = sections_in(inner.get(key))
-            whole["properties"][key] = resolved(setting, parts, below[0] if below else None)
-            if section and meanings(section).get(key):
-                whole["properties"][key]["description"] = meanings(section)[key]
-    return whole
+def sections_below(sections: Iterable[type[Any]]) -> Iterator[type[Any]]:
+    """Yield sections and all that their keys hold."""
+    for section in sections:
+        yield section
+        yield from sections_below(x for hint in hints(section).values() for x in sections_in(hint))
 
 
 # The page -------------------------------------------------------------------------------------
@@ -155,22 +138,22 @@ class Key(NamedTuple):
     meaning: str
 
 
-def keys(section: type, at: str = "", *, part: bool = False) -> Iterator[Key]:
-    """Yield every key below a section; of a ``part`` of one without defaults."""
-    values = {} if part else defaults(section)
+def keys(section: type, at: str = "", *, is_change: bool = False) -> Iterator[Key]:
+    """Yield every key below a section; of one laid over another, ``is_change``, no defaults."""
+    values = {} if is_change else defaults(section)
     for name, hint in hints(section).items():
         path = f"{at}{name}"
         inner = [] if holds(hint, list) else sections_in(hint)
-        for held in ENTRIES.get(path, inner):
+        for entry in ENTRIES.get(path, inner):
             below = f"{path}.NAME." if holds(hint, dict) else f"{path}."
-            yield from keys(held, below, part=part or path in CHANGES)
+            yield from keys(entry, below, is_change=is_change or path in CHANGES)
         if not ENTRIES.get(path, inner):
             yield Key(path, hint, values.get(name, NO_DEFAULT), meanings(section)[name])
 
 
 def holds(hint: Any, shape: type) -> bool:
     """Tell whether a type is a list or a mapping, as ``shape`` says, or null."""
-    return get_origin(hint) is shape or any(holds(part, shape) for part in get_args(hint)[:1])
+    return get_origin(hint) is shape or any(holds(member, shape) for member in get_args(hint)[:1])
 
 
 def page() -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from mamushi.config import arms, grid
 from mamushi.config.complete import complete
@@ -17,6 +18,12 @@ JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 PAGE: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
 keys = PAGE["keys"]
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
+
+
+def test_the_schema_for_editors_takes_what_the_program_takes() -> None:
+    rule = runpy.run_path(str(ROOT / "docs/keys.py"))["schema"]()
+    Draft202012Validator(rule).validate(paper())
+    assert not Draft202012Validator(rule).is_valid(paper() | {"models": {"x": {"famly": "llama"}}})
 
 
 @pytest.mark.parametrize(

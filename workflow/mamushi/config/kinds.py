@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_args, get_type_hints
 
-from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
+from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import AfterValidator, BeforeValidator, StringConstraints
 
 from mamushi.errors import UserError
@@ -64,7 +64,7 @@ Portion = Annotated[float, Ge(0), Le(1)]
 SomeShare = Annotated[float, Gt(0), Le(1)]
 Below = Annotated[float, Ge(0), Lt(1)]
 Fraction = Annotated[float, Gt(0), Lt(1)]
-Budget = Annotated[float, Gt(0), Lt(1), MultipleOf(0.000001)]
+Budget = Annotated[float, Gt(0), Lt(1), AfterValidator(lambda value: round(value, 6))]
 Budgets = Annotated[list[Budget], SOME, DISTINCT]
 Seeds = Annotated[list[Seed], SOME, DISTINCT]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
