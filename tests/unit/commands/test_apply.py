@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import subprocess
@@ -13,56 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.errors import UserError
-from mamushi.io.files import read_json
 from tests.support.removal_files import command
 
-BOM = b"\xef\xbb\xbf"
 GONE = ["3", "5", "10"]
 """On every list here; 10 is the last row."""
-
-
-def csv_rows(delimiter: str = ",") -> tuple[bytes, list[bytes]]:
-    """Header with a BOM, and ten rows of 25 columns: quotes of every kind, two line ends, nulls, an
-    embedded line end, what is no UTF-8, and no line end after the last row."""
-    d = delimiter.encode()
-    header = BOM + d.join(b'"column %d"' % i for i in range(23)) + d + b"id" + d + b"text\r\n"
-    odd = [b'"a""b"', b"", b'"line\none\r\ntwo"', b"'x'", b'"' + d + b'"', b"  pad ", b"\xff\xfe"]
-    rows = []
-    for row in range(1, 11):
-        cells = [odd[(row + i) % len(odd)] for i in range(23)]
-        rows.append(d.join([*cells, b'"%d"' % row if row % 2 else b"%d" % row, b"t"]))
-    ends = [b"\r\n", b"\n"] * 4 + [b"\r\n\r\n", b""]
-    return header, [row + end for row, end in zip(rows, ends, strict=True)]
 
 
 def plain_list(folder: Path, ids: list[str] = GONE) -> Path:
     path = folder / "ids.txt"
     path.write_text("\n".join(ids), encoding="utf-8")
     return path
-
-
-def test_a_folder_of_shards_stays_one(tmp_path: Path) -> None:
-    header, rows = csv_rows()
-    data, out = tmp_path / "data", tmp_path / "x"
-    data.mkdir()
-    parts = {"a.csv.gz": rows[:4], "b.csv.gz": rows[4:8], "c.csv.gz": rows[8:]}
-    for name, some in parts.items():
-        (data / name).write_bytes(gzip.compress(header + b"".join(some)))
-    (data / "README.md").write_text("about it")
-    command("apply", plain_list(tmp_path), "--data", data, "--out", out)
-    for name, some in parts.items():
-        wanted = [row for row in some if str(rows.index(row) + 1) not in GONE]
-        assert gzip.decompress((out / name).read_bytes()) == header + b"".join(wanted)
-    assert (out / "README.md").read_text() == "about it"
-    receipt = read_json(tmp_path / "x.receipt.json")
-    assert set(receipt["data"]["sha256"]) == set(parts)
-    with pytest.raises(UserError, match="x: exists already"):
-        command("apply", plain_list(tmp_path, ["3"]), "--data", data, "--out", out)
-    (data / "d.parquet").write_bytes(b"")
-    with pytest.raises(UserError, match="what is not read with it"):
-        command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / "y")
-    assert not list(tmp_path.glob("*.part")) and not list(tmp_path.glob(".*part"))
 
 
 def test_a_saved_dataset_opens_again(tmp_path: Path) -> None:

@@ -62,28 +62,18 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     """Return what a model is, and how it reads conversations among the ``examples``. Raises
     ``UserError`` for one whose configuration or tokenizer cannot be read."""
     if "words" in model.get("embeddings", {}):
-        line = "no --model: ranked by words alone, without what a model's vectors add, and without "
-        return line + "tokens and what retraining would do"
+        return "no --model: ranked by words alone, without tokens and what retraining would do"
     if "embeddings" in model:
-        line = (
-            f"{display_url(model['embeddings']['path'])}: vectors made elsewhere; no model is run"
-        )
-        return f"{line}, and no tokens are ranked, since it has no tokenizer"
+        place = display_url(model["embeddings"]["path"])
+        return f"{place}: vectors made elsewhere; no model is run, and no tokens are ranked"
     from mamushi.lm import folders
     from mamushi.lm.chats import CHATS
 
     folder, _ = folders.fetch(model["source"], None, "--model", weights=False)
-    kind = str(folders.check_config(folder)["model_type"])
-    tokenizer = folders.read_tokenizer(folder)
+    kind, tokenizer = folders.check_config(folder)["model_type"], folders.read_tokenizer(folder)
     line = f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"
     if examples is not None and CHATS in examples.column_names:
-        without = tokenizer.chat_template is None
-        line += (
-            ", without a chat template: conversations are read as their text"
-            if without
-            else (", and a chat template, by which conversations are read")
-        )
+        template = "their text" if tokenizer.chat_template is None else "its chat template"
+        line += f"; conversations are read as {template}"
     positions, most = positions_of(str(folder)), Shortened().max_length
-    if positions is not None and positions < most:
-        line += f"; texts are cut at {positions} tokens: it has positions for no more"
-    return line
+    return line if (positions or most) >= most else f"{line}; texts are cut at {positions} tokens"
