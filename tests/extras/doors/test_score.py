@@ -53,19 +53,18 @@ def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
     expected = [*read_scorer(scorer).scores(TEXTS).tolist(), None]
     assert auc(np.array(expected[:60]), THEIRS) > 0.95
     outs = []
-    for number, (block, ending) in enumerate(((1, "jsonl"), (7, "csv"), (8192, "parquet"))):
+    for number, (block, ending) in enumerate(((7, "csv"), (8192, "parquet"))):
         monkeypatch.setattr(score, "SCORED_AT_ONCE", block)
         outs.append(tmp_path / f"scores-{number}.{ending}")
         assert scored(scorer, corpus, outs[-1], "--id", "name") == 0
-    lines = [json.loads(line) for line in outs[0].read_text("utf-8").splitlines()]
-    with outs[1].open(encoding="utf-8") as file:
+    with outs[0].open(encoding="utf-8") as file:
         cells = [row["score"] for row in csv.DictReader(file)]
-    table = pq.read_table(outs[2])
-    of_table = table["score"].to_pylist()
-    assert of_table == [line["score"] for line in lines]
-    assert of_table == [float(cell) if cell else None for cell in cells] == expected
+    table = pq.read_table(outs[1])
+    assert (
+        table["score"].to_pylist() == [float(cell) if cell else None for cell in cells] == expected
+    )
     assert table["id"].to_pylist() == [f"n{i}" for i in range(60)] + ["empty"]
-    assert read_metadata(outs[2])["provenance"]["inputs"].keys() == {"scorer"}
+    assert read_metadata(outs[1])["provenance"]["inputs"].keys() == {"scorer"}
 
 
 @pytest.mark.parametrize("kind", ["stack", "mamushi_words"])
@@ -119,11 +118,11 @@ def test_vectors_are_those_of_the_model_that_ranked(
     expected = dict(zip(embeddings["id"].to_pylist(), model.decision_function(scaled), strict=True))
     for block in (16, 8192):
         monkeypatch.setattr(score, "SCORED_AT_ONCE", block)
-        out = tmp_path / f"{block}.jsonl"
+        out = tmp_path / f"{block}.parquet"
         words = ["--with", str(of_model / "s.safetensors"), "--model", str(of_model / "ours")]
         words += ["--id", "id", "--out", str(out)]
         assert main(["score", str(of_model / "comments.csv"), *words]) == 0
-        lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+        lines = pq.read_table(out).to_pylist()
         ours = np.array([line["score"] for line in lines if line["id"] in expected])
         theirs = np.array([expected[line["id"]] for line in lines if line["id"] in expected])
         # Of batches of other texts, in bf16.
@@ -155,7 +154,6 @@ def test_bad_input_is_refused_in_a_line(
     there.touch()
     for with_, to, words, line in (
         (scorer, out, ["--text", "none"], "no column 'none'"),
-        (scorer, out, ["--id", "name"], "row 1: no id"),
         (scorer, out, ["--model", "ours"], "needs no model"),
         (scorer, tmp_path / "o.tsv", [], "no such format"),
         (scorer, there, [], "exists already"),

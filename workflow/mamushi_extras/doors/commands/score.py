@@ -11,7 +11,6 @@ import argparse
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
@@ -19,7 +18,7 @@ from mamushi_curate.commands import _places, _row_options
 
 SCORED_AT_ONCE = 8192
 """Texts that are in memory at a time."""
-SCORE_FORMATS = (".parquet", ".jsonl", ".csv")
+SCORE_FORMATS = (".parquet", ".csv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +43,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
-    ``readers.numbered_rows``, for rows without an id, and for a table without rows."""
+    ``readers.numbered_rows``, and ``ValueError`` for a table without rows."""
     import pyarrow as pa
+    from pyarrow import csv
 
+    from mamushi.io.files import atomic
+    from mamushi.io.provenance import provenance
+    from mamushi.io.tables import write_table
     from mamushi_curate.rewriting import refuse_existing
     from mamushi_extras.doors.schemas import NEW_SCORES
     from mamushi_extras.doors.scorers import read_scorer
@@ -62,21 +65,22 @@ def run(args: argparse.Namespace) -> None:
         scores = scorer.scores(texts)
         columns = {"id": names, "score": pa.array(scores, mask=scores != scores)}
         blocks.append(pa.table(columns, NEW_SCORES.schema))
-    if not blocks:
-        raise UserError("no rows", where=path, do="give a file with data")
     table = pa.concat_tables(blocks)
-    _write(args.out, table, args.scorer)
+    if args.out.suffix == ".parquet":
+        origin = provenance({}, scorer=args.scorer)
+        write_table(args.out, NEW_SCORES, table, metadata={"provenance": origin})
+    else:
+        with atomic(args.out) as part:
+            csv.write_csv(table, part)
     rows, unscored = len(table), table["score"].null_count
-    if args.json:
-        _as_json.put({"written": args.out, "rows": rows, "without_a_score": unscored})
-        return
     print(f"{rows:,} texts scored" + (f", {unscored:,} of them say nothing" if unscored else ""))
     print(args.out)
+    _as_json.put({"written": args.out, "rows": rows, "without_a_score": unscored})
 
 
 def _blocks(
     args: argparse.Namespace, path: Path, text: str, part: str
-) -> Iterator[tuple[list[str], list[str]]]:
+) -> Iterator[tuple[list[str | None], list[str]]]:
     """Yield ids and texts of the rows."""
     from mamushi.io import tabular
     from mamushi_curate.tables import readers
@@ -88,33 +92,8 @@ def _blocks(
     check_columns(path, readers.columns(path, dialect), needed)
     rows = readers.numbered_rows(tabular.find(path), needed, {}, dialect)
     while block := list(islice(rows, SCORED_AT_ONCE)):
-        names = []
-        for number, place, cells in block:
-            name = readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
-            if name is None:
-                raise UserError("no id", where=place, do="fill it, or leave --id out")
-            names.append(name)
+        names = [
+            readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
+            for number, place, cells in block
+        ]
         yield names, [spoken.read(cells, place).text for _, place, cells in block]
-
-
-def _write(out: Path, scores: Any, scorer: Path) -> None:
-    """Write a table of scores, in the format that the ending names."""
-    import json
-
-    from pyarrow import csv
-
-    from mamushi.io.files import atomic
-    from mamushi.io.provenance import provenance
-    from mamushi.io.tables import write_table
-    from mamushi_extras.doors.schemas import NEW_SCORES
-
-    if out.suffix == ".parquet":
-        origin = provenance({}, scorer=scorer)
-        write_table(out, NEW_SCORES, scores, metadata={"provenance": origin})
-        return
-    with atomic(out) as part:
-        if out.suffix == ".csv":
-            csv.write_csv(scores, part)
-        else:
-            with part.open("w", encoding="utf-8") as lines:
-                lines.writelines(f"{json.dumps(row)}\n" for row in scores.to_pylist())
