@@ -303,6 +303,8 @@ def _described_rows(
             f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
         ]
         against = f"{n_ranked[FORGET]:,} forget texts against {n_ranked[RETAIN]:,} retain texts"
+    if roles := raw.extra_metadata.get("roles"):
+        lines += [f"turns of: {', '.join(map(repr, roles))}"]
     if answers := raw.extra_metadata.get("answers"):
         lines += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     return f"{rows:,} {of}, ", [*lines, f"ranked: {against}"]

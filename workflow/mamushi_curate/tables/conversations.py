@@ -59,6 +59,8 @@ class Conversations:
         self.columns, self.part, self.plain = text_columns(text), part, plain
         self.forms: dict[str, str] = {}
         """Of each column, whether its cells are texts or turns."""
+        self.roles = set[str]()
+        """Whose turns were read."""
 
     @property
     def are_turns(self) -> bool:
@@ -97,6 +99,7 @@ class Conversations:
 
     def _spoken(self, turns: Sequence[_Turn], tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
+        self.roles |= {turn["role"] for turn in turns}
         if self.part == ASSISTANT:
             answers = [_words(turn) for turn in turns if turn["role"] == ASSISTANT]
             return Spoken("\n\n".join(filter(None, answers)))

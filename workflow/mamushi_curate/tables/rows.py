@@ -71,6 +71,7 @@ def raw_of(
         if (values := numbers_or_categories(table.columns[name])) is not None:
             labels[f"{COLUMN}{name}".removeprefix("label_")] = values
     metadata: dict[str, Any] = {"part": spoken.part} if spoken.are_turns else {}
+    metadata |= {"roles": sorted(spoken.roles)} if spoken.roles else {}
     if spoken.are_turns and turns.column.null_count < n:
         labels[TURNS] = turns
     if settings.get("assistant_only_loss"):
