@@ -21,7 +21,6 @@ FOUND = {
     "case": ("Straße", "in der STRASSE"),
     "a dotted I": ("istanbul", "İSTANBUL'da"),
     "signs without width": ("gearbox", "the g\u200be\u2060arbox"),
-    "a sign without width between words": ("gearbox", "the\u200bgearbox\u200bof"),
     "several words": ("gear \u3000 box", "the GEAR\nbox"),
     "punctuation": ("c++", "in C++, mostly"),
     "an expression": ("/g.arb?ox/", "the GEARBOX"),
