@@ -20,7 +20,6 @@ from mamushi.errors import UserError
 from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.provenance import versions
-from mamushi.io.tabular import find
 from mamushi.io.tensors import trained_metadata
 from mamushi.rooms import additions
 from mamushi_curate.commands import _row_options
@@ -137,18 +136,16 @@ def _rows(
         data, column, needed = listed.of_run("examples"), "text", ["section"]
         removal = RowRemoval(listed.all, "id", "text", texts=listed.texts, missing_ids=True)
     texts = Conversations(column, removal.part)
-    for file in find(data):
-        for place, cells in readers.table_rows(
-            file, [*needed, *texts.columns, *removal.columns], dialect
-        ):
-            gone = removal.of(cells, place) is None
-            if needed and cells["section"] != INFERENCE:
-                continue
-            spoken: dict[str, Any] = {"text": texts.read(cells, place).text}
-            if texts.are_turns:
-                spoken = {name: cells.get(name) for name in texts.columns}
-            name = removal.read if removal.column is None else cells.get(removal.column)
-            yield {"id": name_of(name), **spoken}, gone
+    columns = [*needed, *texts.columns, *removal.columns]
+    for place, cells in readers.table_rows(data, columns, dialect):
+        gone = removal.of(cells, place) is None
+        if needed and cells["section"] != INFERENCE:
+            continue
+        spoken: dict[str, Any] = {"text": texts.read(cells, place).text}
+        if texts.are_turns:
+            spoken = {name: cells.get(name) for name in texts.columns}
+        name = removal.read if removal.column is None else cells.get(removal.column)
+        yield {"id": name_of(name), **spoken}, gone
     removal.check(data)
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mamushi.data.cells import Cells
 from mamushi.errors import UserError
-from mamushi.io import tabular
 from mamushi_curate.tables.lines import USUAL, Dialect
 from mamushi_curate.tables.readers import columns, table_rows
 
@@ -29,7 +28,7 @@ def other_columns(path: str | Path, needed: Sequence[str], dialect: Dialect = US
     numbers, dates or at most ``MOST_VALUES`` values."""
     names = [name for name in columns(path, dialect) if name not in needed]
     try:
-        rows = islice(table_rows(tabular.find(path)[0], names, dialect), HEAD)
+        rows = islice(table_rows(path, names, dialect), HEAD)
         cells = [row for _, row in rows]
     except UserError:
         # Of a column that nobody asked for.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import count, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,8 @@ class FileTable:
     """Of each file by its name: the SHA-256 of the bytes from which the rows were read."""
 
 
-TableRow = tuple[int, str, Mapping[str, Any]]
-"""The number of a row in all files, from 1, its place and its cells."""
+TableRow = tuple[str, Mapping[str, Any]]
+"""The place of a row and its cells."""
 
 
 def read_file_columns(
@@ -66,7 +66,8 @@ def read_file_columns(
     if form in COLUMNAR:
         places, *columns = _mapped_columns(files, needed, digests)
     else:
-        places, *columns = _stored_columns(path, files, needed, digests, dialect)
+        is_json = "json" in form
+        places, *columns = _stored_columns(path, needed, digests, dialect, is_json)
     if not places:
         raise UserError("no rows", where=path, do="give a file with data")
     by_name = dict(zip(needed, columns, strict=True))
@@ -109,19 +110,18 @@ def _mapped_columns(
 
 
 def _stored_columns(
-    path: Path, files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], of: Dialect
+    path: Path, needed: Sequence[str], digests: dict[str, str], dialect: Dialect, is_json: bool
 ) -> list[Cells]:
     """Return the places of all rows of another format, and the ``needed`` columns."""
     from mamushi.data.cells import Cells, store
 
-    is_json, names = "json" in (tabular.format_of(files[0]) or ""), dict[str, None]()
+    names = dict[str, None]()
 
     def rows() -> Iterator[tuple[str, ...]]:
-        for file in files:
-            for place, cells in table_rows(file, needed, of, digests=digests):
-                names.update(dict.fromkeys(cells))
-                values = (cells.get(name) for name in needed)
-                yield place, *(map(json.dumps, values) if is_json else values)
+        for place, cells in table_rows(path, needed, dialect, digests=digests):
+            names.update(dict.fromkeys(cells))
+            values = (cells.get(name) for name in needed)
+            yield place, *(map(json.dumps, values) if is_json else values)
 
     places, *columns = store(rows(), 1 + len(needed))
     if places:
@@ -130,45 +130,39 @@ def _stored_columns(
     return [places, *(Cells(column.column, is_json) for column in columns)]
 
 
-def numbered_rows(
-    files: Sequence[Path],
-    needed: Sequence[str],
-    digests: dict[str, str],
-    dialect: Dialect = USUAL,
-) -> Iterator[TableRow]:
-    """Iterate over the rows of several files, as ``table_rows``."""
-    every = (row for file in files for row in table_rows(file, needed, dialect, digests=digests))
-    for number, (place, cells) in enumerate(every, 1):
-        yield number, place, cells
-
-
 def table_rows(
-    path: Path,
+    path: str | Path,
     needed: Sequence[str],
     dialect: Dialect = USUAL,
     *,
     digests: dict[str, str] | None = None,
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
-    of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of what was read is
-    noted there under the file's name once all was. Raises ``UserError`` as
-    ``read_file_columns``."""
-    if tabular.format_of(path) not in COLUMNAR:
-        for record in records(path, needed, dialect=dialect, digests=digests):
+) -> Iterator[TableRow]:
+    """Iterate over the place and the cells of every row of a table, by column: the ``needed`` ones
+    of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of each file that was
+    read is noted there. Raises ``UserError`` as ``read_file_columns``."""
+    for file in tabular.find(path):
+        if tabular.format_of(file) in COLUMNAR:
+            yield from _columnar_rows(file, needed, digests)
+            continue
+        for record in records(file, needed, dialect=dialect, digests=digests):
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
-        return
+
+
+def _columnar_rows(
+    path: Path, needed: Sequence[str], digests: dict[str, str] | None
+) -> Iterator[TableRow]:
     from mamushi.data.cells import Cells
     from mamushi_curate.tables.columnar import column_names, opened_columns
 
-    number, file = 0, shown_name(path)
+    numbers, name = count(1), shown_name(path)
     with opened_columns(path, digests) as (schema, tables):
         check_columns(path, column_names(schema), needed)
         for table in tables(list(dict.fromkeys(needed))):
             cells = [[*Cells(column)] for column in table.columns]
             for row in zip(*cells, strict=True) if cells else repeat((), table.num_rows):
-                number += 1
-                yield f"{file}, row {number}", dict(zip(table.column_names, row, strict=True))
+                place = f"{name}, row {next(numbers)}"
+                yield place, dict(zip(table.column_names, row, strict=True))
 
 
 def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:

@@ -206,21 +206,20 @@ def read_examples(settings: Mapping[str, Any]) -> list[str]:
 def read_screened(settings: Mapping[str, Any], examples: Sequence[str]) -> tuple[Raw, Screen]:
     """Return the rows of a corpus that pass a screen, which is fitted to it, and the screen. It is
     read three times: for the sample, the scores, and the rows that pass. Raises ``UserError`` as
-    ``readers.numbered_rows`` and ``raw_of``, and for a file that changed between two readings."""
+    ``readers.table_rows`` and ``raw_of``, and for a file that changed between two readings."""
     from mamushi_extras.unlabelled import screen as screens
 
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
-    files = tabular.find(path)
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     digests: list[dict[str, str]] = []
 
     def read_rows() -> Iterator[TableRow]:
         digests.append({})
-        yield from readers.numbered_rows(files, needed, digests[-1], dialect)
+        yield from readers.table_rows(path, needed, dialect, digests=digests[-1])
 
     def read_texts() -> Iterator[str]:
-        return (spoken.read(cells, place).text for _, place, cells in read_rows())
+        return (spoken.read(cells, place).text for place, cells in read_rows())
 
     screen = screens.fit_screen(examples, *screens.draw_sample(read_texts()))
     most = screens.passing_count(settings["forget"]["screen"], screen.rows)
@@ -233,11 +232,12 @@ def read_screened(settings: Mapping[str, Any], examples: Sequence[str]) -> tuple
 
     cut = screens.find_cut(screens.highest(remembered(), most), most)
     passing = np.concatenate([cut.passing(*block) for block in seen])
-    passed = [row for row in read_rows() if passing[row[0] - 1]]
+    numbered = enumerate(read_rows(), 1)
+    passed = [(number, *row) for number, row in numbered if passing[number - 1]]
     if digests[0] != digests[-1]:
         raise UserError("has changed while it was read", where=path, do="run again")
     numbers, places, cells = ([*column] for column in zip(*passed, strict=True))
     columns = {name: [row.get(name) for row in cells] for name in needed}
-    typed = tabular.format_of(files[0]) not in SEPARATORS
+    typed = tabular.format_of(tabular.find(path)[0]) not in SEPARATORS
     table = FileTable("", columns, places, typed=typed, numbers=numbers)
     return raw_of(table, settings, digests[-1]), replace(screen, cut=cut)

@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
-    ``readers.numbered_rows``, and ``ValueError`` for a table without rows."""
+    ``readers.table_rows``, and ``ValueError`` for a table without rows."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -82,7 +82,6 @@ def _blocks(
     args: argparse.Namespace, path: Path, text: str, part: str
 ) -> Iterator[tuple[list[str | None], list[str]]]:
     """Yield ids and texts of the rows."""
-    from mamushi.io import tabular
     from mamushi_curate.tables import readers
     from mamushi_curate.tables.conversations import Conversations
     from mamushi_curate.tables.lines import Dialect, check_columns
@@ -90,10 +89,10 @@ def _blocks(
     spoken, dialect = Conversations(text, part), Dialect.of(vars(args))
     needed = [*spoken.columns, *([args.id] if args.id else [])]
     check_columns(path, readers.columns(path, dialect), needed)
-    rows = readers.numbered_rows(tabular.find(path), needed, {}, dialect)
+    rows = enumerate(readers.table_rows(path, needed, dialect), 1)
     while block := list(islice(rows, SCORED_AT_ONCE)):
         names = [
             readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
-            for number, place, cells in block
+            for number, (place, cells) in block
         ]
-        yield names, [spoken.read(cells, place).text for _, place, cells in block]
+        yield names, [spoken.read(cells, place).text for _, (place, cells) in block]
