@@ -6,7 +6,7 @@ A stage finds the files of its cells by path; nothing is written unless all are 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config import arms, grid
 from mamushi.config import selectors as of_selectors
@@ -15,9 +15,6 @@ from mamushi.config.selectors import of_texts
 from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output
-
-if TYPE_CHECKING:
-    from mamushi.evaluation.sad import Floats
 
 VERSION = 4
 
@@ -109,51 +106,32 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
     """Choose the finer budgets at which a pair of unlearner and selector is measured next.
 
     The configured budgets say between which two the mean curve over seeds first reaches the target;
-    the multiples of ``fine`` between these are added. Writes ``budgets`` (measured and added),
-    ``added``, ``crossing`` and the mean ``recovery``.
+    the multiples of ``fine`` between these are added. Writes ``budgets`` (measured and added) and
+    ``added``.
     """
     import numpy as np
 
-    from mamushi.evaluation.crossing import finer_budgets, first_crossing
+    from mamushi.evaluation.crossing import finer_budgets, recovery
+    from mamushi.evaluation.curves import read_arm
+    from mamushi.evaluation.half_gap import curve_arms
     from mamushi.io.files import write_json
 
-    measured = sorted(settings.budgets)
-    beta = [0.0, *measured, 1.0]
-    curves = np.array([_recovery(root, settings, seed, measured) for seed in settings.seeds])
-    with_gap = curves[~np.isnan(curves).any(axis=1)]
-    mean = with_gap.mean(axis=0) if len(with_gap) else None
-    crossing = None if mean is None else first_crossing(beta, mean, settings.target)
-    finer = [] if mean is None else finer_budgets(beta, mean, settings.target, settings.fine)
-    added = [budget for budget in finer if budget not in measured]
-    heights: list[float | None] = [None] * len(beta) if mean is None else mean.tolist()
-    sweep = {
-        "budgets": sorted([*measured, *added]),
-        "added": added,
-        "crossing": crossing,
-        "recovery": dict(zip(map(paths.beta, beta), heights, strict=True)),
-        "provenance": job.origin,
-    }
-    write_json(out, sweep)
+    names = curve_arms(settings.unlearner, settings.selector, settings.budgets, settings.start)
+    curves, added = [], list[float]()
+    for seed in settings.seeds:
+        cell = {"dataset": settings.dataset, "model": settings.model, "seed": seed}
+        ppl = [read_arm(root, cell, arm).ppl_forget for arm in names.values()]
+        curve = recovery(ppl, ppl[0], read_arm(root, cell, "gold").ppl_forget)
+        # There is none where nothing is to be recovered.
+        curves += [] if np.isnan(curve).any() else [curve]
+    if curves:
+        mean = np.mean(curves, axis=0)
+        added = finer_budgets([*names], mean, settings.target, settings.fine)
+    budgets = sorted([*settings.budgets, *added])
+    write_json(out, {"budgets": budgets, "added": added, "provenance": job.origin})
     if added:
-        print(
-            f"{out}: {len(added)} finer budgets around the crossing are measured by the next run",
-            flush=True,
-        )
-
-
-def _recovery(root: Path, settings: Refine, seed: int, measured: list[float]) -> Floats:
-    """Return one seed's recovery at budget 0, the measured budgets and 1; NaN where it has no
-    gap."""
-    from mamushi.evaluation.crossing import recovery
-    from mamushi.evaluation.curves import read_perplexity
-
-    cell: dict[str, Any] = {"dataset": settings.dataset, "model": settings.model, "seed": seed}
-    between = [arms.unlearned(settings.unlearner, settings.selector, budget) for budget in measured]
-    start, gold, *unlearned = (
-        read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm)).ppl_forget
-        for arm in (settings.start, "gold", *between, arms.whole(settings.unlearner))
-    )
-    return recovery([start, *unlearned], start, gold)
+        words = "finer budgets around the crossing are measured by the next run"
+        print(f"{out}: {len(added)} {words}", flush=True)
 
 
 class HalfGap(Settings):
