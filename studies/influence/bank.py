@@ -45,7 +45,7 @@ from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import scored_by
 from mamushi.unlearning.editing import edit_logits
-from mamushi.unlearning.loop import steps_of, unlearn
+from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi.unlearning.relearning import relearn
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
@@ -204,19 +204,19 @@ class Bank:
         rate = {"learning_rate": self.training["learning_rate"]}
         settings = {**plugin("unlearner", unlearner).defaults, **rate}
         training = {**defaults(UnlearnTraining), "epochs": PASSES}
-        outcome = unlearn(
+        unlearning = Unlearning(
             self.model,
             forget,
             subset(self.ranked, np.flatnonzero(~self.forget)),
             {"kind": unlearner, "settings": settings, "training": training},
             self.training,
-            total=steps_of(len(forget), int(self.forget.sum()), training),
-            seed=seed,
-            accelerator=self.accelerator,
-            special=frozenset(self.tokenizer.all_special_ids),
-            vocabulary=self.tokenizer.get_vocab().values(),
-            whole=self.ranked,
+            seed,
+            self.accelerator,
+            frozenset(self.tokenizer.all_special_ids),
+            self.tokenizer.get_vocab().values(),
+            self.ranked,
         )
+        outcome = unlearning.run(steps_of(len(forget), int(self.forget.sum()), training))
         print(f"{unlearner}: {outcome.steps} steps, stopped at {outcome.stopped_at}", flush=True)
 
     @contextmanager
@@ -225,10 +225,10 @@ class Bank:
         texts."""
         texts = [subset(self.ranked, np.flatnonzero(self.forget == of)) for of in (True, False)]
         settings = {"kind": unlearner, "settings": dict(plugin("unlearner", unlearner).defaults)}
-        options = {"accelerator": self.accelerator, "batch_tokens": BATCH_TOKENS}
+        execution = {"batch_tokens": BATCH_TOKENS}
         head = self.model.get_output_embeddings()
         name = next(name for name, module in self.model.named_modules() if module is head)
-        edited = edit_logits(self.model, *texts, settings, seed=seed, **options)
+        edited = edit_logits(self.model, *texts, settings, execution, seed, self.accelerator)
         lay_over(self.model, edited.edit)
         try:
             yield

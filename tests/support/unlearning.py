@@ -11,7 +11,7 @@ from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.registry import plugin, plugins
-from mamushi.unlearning.loop import Outcome, unlearn
+from mamushi.unlearning.loop import Outcome, Unlearning
 from tests.support.models import model, token_set
 
 KINDS = tuple(name for name, kind in plugins("unlearner").items() if kind.trains)
@@ -86,21 +86,18 @@ def run(
     language_model = start(precision=precision) if language_model is None else language_model
     if (accelerator := device.accelerator(precision)).num_processes > 1:
         sharding.shard(language_model, accelerator)
-    outcome = unlearn(
+    unlearning = Unlearning(
         language_model,
         texts_of("forget", 11, 1) if forget is None else forget,
         texts_of("retain", 17, 2) if retain is None else retain,
         {"kind": kind, "settings": settings, "training": LOOP | (training or {})},
         EXECUTION | {"micro_batch_size": micro},
-        total=total,
         seed=3,
         accelerator=accelerator,
         special=special,
-        state=state,
-        fingerprint=fingerprint,
         whole=whole,
     )
-    return language_model, outcome
+    return language_model, unlearning.run(total, state, fingerprint)
 
 
 def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:

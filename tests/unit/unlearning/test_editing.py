@@ -47,8 +47,8 @@ def edited_by(
 ) -> Edited:
     """What an unlearner with its defaults, but for ``changes``, does to the logits."""
     unlearner = {"kind": kind, "settings": plugin("unlearner", kind).defaults | changes}
-    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens}
-    return edit_logits(language_model, forget, retain, unlearner, **options)
+    execution = {"batch_tokens": batch_tokens}
+    return edit_logits(language_model, forget, retain, unlearner, execution, seed, CPU)
 
 
 # --- an edit and what it does to a model ---------------------------------------------------------

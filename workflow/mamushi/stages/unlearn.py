@@ -84,25 +84,18 @@ def unlearn(
     lengths = settings.max_length, settings.evaluation.max_length
     speed_up(model, accelerator, settings, lengths, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
-    arguments = (model, selected, retain, asdict(settings))
-    options: dict[str, Any] = {"seed": seed, "accelerator": accelerator}
+    read, execution = (model, selected, retain, asdict(settings)), asdict(job.execution)
     if not plugin("unlearner", settings.kind).trains:
-        edited = edit_logits(*arguments, **options, batch_tokens=job.execution.batch_tokens)
+        edited = edit_logits(*read, execution, seed, accelerator)
         storage.save_edit(tensors, edited.edit, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:
         if len(selected):
             tokenizer = open_tokenizer(model_card)
-            outcome = loop.unlearn(
-                *(*arguments, asdict(job.execution)),
-                **options,
-                total=loop.steps_of(len(selected), len(forget), asdict(settings.training)),
-                special=frozenset(tokenizer.all_special_ids),
-                vocabulary=tokenizer.get_vocab().values(),
-                state=state_of(card),
-                fingerprint=fingerprint(job.origin),
-                whole=forget,
-            )
+            total = loop.steps_of(len(selected), len(forget), asdict(settings.training))
+            labels = frozenset(tokenizer.all_special_ids), tokenizer.get_vocab().values()
+            run = loop.Unlearning(*read, execution, seed, accelerator, *labels, whole=forget)
+            outcome = run.run(total, state_of(card), fingerprint(job.origin))
         storage.save_trained(tensors, model, job.origin)
         counts = {"trained_parameters": model.num_parameters(only_trainable=True)}
     if accelerator.is_main_process:

@@ -70,10 +70,9 @@ def edit_logits(
     forget: TokenSet,
     retain: TokenSet,
     unlearner: Mapping[str, Any],
-    *,
+    execution: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
-    batch_tokens: int,
 ) -> Edited:
     """Return what an unlearner that trains nothing does to the logits of ``model``, which stays as
     it is, to unlearn ``forget`` and keep ``retain``; nothing where there is no text to unlearn."""
@@ -82,7 +81,8 @@ def edit_logits(
     if not len(forget):
         return Edited(HeadEdit({}), 0.0)
     require_predicted(forget, retain)
-    options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
+    options: Any = {"seed": seed, "accelerator": accelerator}
+    options["batch_tokens"] = int(execution["batch_tokens"])
     method = load("unlearner", unlearner["kind"])
     edited: Edited = method.edit(model, forget, retain, unlearner["settings"], **options)
     return edited

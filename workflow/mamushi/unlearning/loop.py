@@ -66,68 +66,31 @@ def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
     return steps(n, min(int(training["batch_size"]), n), float(training["epochs"]))
 
 
-def unlearn(
-    model: PreTrainedModel,
-    forget: TokenSet,
-    retain: TokenSet,
-    unlearner: Mapping[str, Any],
-    execution: Mapping[str, Any],
-    *,
-    total: int,
-    seed: int,
-    accelerator: Accelerator,
-    special: frozenset[int] = frozenset(),
-    vocabulary: Collection[int] | None = None,
-    state: Path | None = None,
-    fingerprint: str = "",
-    whole: TokenSet | None = None,
-) -> Outcome:
-    """Unlearn ``forget`` while keeping ``retain``, in place, in the weights that take gradients.
-
-    In each of ``total`` steps of AdamW, ``batch_size`` forget texts (or all, where there are fewer)
-    go with as many retain texts, each domain shuffled anew for every pass over it. Of ``forget``
-    with weights, 1 or 0, the tokens of 1 are unlearned; ``whole`` has these texts with all that
-    could be. An unlearner that stops does so before the update at which the mean of the forget loss
-    over the last ``stop_window`` steps is above its limit, that of tokens by as much higher as
-    their loss at the start is above that of their texts.
-
-    ``state`` and ``fingerprint`` are those of ``train``. Random labels are drawn among the ids
-    ``vocabulary``, by default all rows of the head, and do not replace ``special`` tokens. Raises
-    ``UserError`` when there is nothing to forget or to retain, and as ``train``.
-    """
-    read = (model, forget, retain, unlearner, execution, seed, accelerator)
-    run = _Run(*read, special, vocabulary, whole)
-    # Frozen blocks run without dropout, as they do where their states are read from disk.
-    model.eval()
-    for block in decoder_blocks(model)[1]:
-        block.train(any(p.requires_grad for p in block.parameters()))
-    columns = train(
-        run.objective(),
-        Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"]),
-        total,
-        accelerator,
-        state=state,
-        fingerprint=fingerprint,
-        checkpoint_seconds=float(execution["checkpoint_seconds"]),
-    )
-    columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(columns["step"]))]
-    return Outcome(columns, run.stopped_at, run.masked)
-
-
 @dataclass
-class _Run:
-    """What an unlearner minimizes, and what is known of the start model."""
+class Unlearning:
+    """Unlearns ``forget`` while keeping ``retain``, in place, in the weights that take gradients.
+
+    In each step of AdamW, ``batch_size`` forget texts (or all, where there are fewer) go with as
+    many retain texts, each domain shuffled anew for every pass over it. An unlearner that stops
+    does so before the update at which the mean of the forget loss over the last ``stop_window``
+    steps is above its limit, that of tokens by as much higher as their loss at the start is above
+    that of their texts. Raises ``UserError`` when there is nothing to forget or to retain.
+    """
 
     model: PreTrainedModel
     forget: TokenSet
+    """Of texts with weights, 1 or 0, the tokens of 1 are unlearned."""
     retain: TokenSet
     unlearner: Mapping[str, Any]
     execution: Mapping[str, Any]
     seed: int
     accelerator: Accelerator
-    special: frozenset[int]
-    vocabulary: Collection[int] | None
-    whole: TokenSet | None
+    special: frozenset[int] = frozenset()
+    """Tokens that random labels do not replace."""
+    vocabulary: Collection[int] | None = None
+    """The tokens among which random labels are drawn, by default all rows of the head."""
+    whole: TokenSet | None = None
+    """The forget texts with all tokens that could be unlearned."""
 
     def __post_init__(self) -> None:
         require_predicted(self.forget, self.retain)
@@ -153,6 +116,24 @@ class _Run:
         if self.method.saliency is not None:
             self._hold(float(self.settings[self.method.saliency]))
         self.start_nll = self._text_nll(self.forget).nll if self.method.start_nll else None
+
+    def run(self, total: int, state: Path | None = None, fingerprint: str = "") -> Outcome:
+        """Take ``total`` steps, as ``train`` with the same options does."""
+        # Frozen blocks run without dropout, as they do where their states are read from disk.
+        self.model.eval()
+        for block in decoder_blocks(self.model)[1]:
+            block.train(any(p.requires_grad for p in block.parameters()))
+        columns = train(
+            self.objective(),
+            Descent.of(float(self.settings["learning_rate"]), self.training),
+            total,
+            self.accelerator,
+            state=state,
+            fingerprint=fingerprint,
+            checkpoint_seconds=float(self.execution["checkpoint_seconds"]),
+        )
+        columns["forget_mean"] = [self.mean(columns, s + 1) for s in range(len(columns["step"]))]
+        return Outcome(columns, self.stopped_at, self.masked)
 
     def _text_nll(self, texts: TokenSet) -> TextNll:
         return text_nll(self.model, texts, int(self.execution["batch_tokens"]), self.accelerator)
