@@ -210,7 +210,7 @@ class Pipeline:
 
     def make_prediction(self) -> None:
         """Predict from the tokens what retraining would do."""
-        names = self.config["grid"]["selectors"]
+        names = selectors.foreseen(self.config)
         rankings = [grid.ranking_pattern(self.config, name) for name in names]
         self.run("predict", scores=rankings, out=paths.PREDICTED)
 

@@ -51,9 +51,9 @@ def is_refitted(config: Config, selector: str) -> bool:
     return all(kind_of(config, link).refits for link in chain(config, selector))
 
 
-def unforeseen(config: Config) -> list[str]:
-    """Return the grid's selectors of which counting words does not foresee what their lists do."""
-    return [name for name in config["grid"]["selectors"] if not kind_of(config, name).foreseen]
+def foreseen(config: Config) -> list[str]:
+    """Return the grid's selectors of which counting words foresees what their lists do."""
+    return [name for name in config["grid"]["selectors"] if kind_of(config, name).foreseen]
 
 
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:

@@ -120,9 +120,8 @@ def advice(
     All three are null where nothing can be stood by, and ``reason`` says why.
 
     ``retraining`` is the budget at which the mean curve over seeds of the rows ``foreseen`` of the
-    table ``predicted`` gets to a share, with its interval. A selector of tokens has no other, and
-    one that no count of words foresees has none. Raises ``UserError`` for an unknown target, or a
-    value that it cannot have.
+    table ``predicted`` gets to a share, with its interval. A selector of tokens has no other.
+    Raises ``UserError`` for an unknown target, or a value that it cannot have.
     """
     frontiers, expected = curves_of(frontier), curves_of(foreseen)
     rows: list[dict[str, Any]] = []
@@ -150,7 +149,7 @@ def _interval(name: str, *values: float) -> dict[str, Any]:
 def _needed(seeds: Sequence[Curve], value: float) -> dict[str, Any]:
     """Return the budget that retraining needs for a share, and the ends of its interval."""
     curve = np.mean([_column(seed_curve, "recovered") for seed_curve in seeds], axis=0)
-    middle = None if np.isnan(curve).any() else budget(curve, _column(seeds[0], "beta"), value)
+    middle = budget(curve, _column(seeds[0], "beta"), value)
     if middle is None:
         return _interval("retraining")
     ends = max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)

@@ -100,12 +100,11 @@ class Proxy:
 
 
 def predictions(
-    proxy: Proxy, ranking: pa.Table, budgets: Sequence[float], *, foreseen: bool = True
+    proxy: Proxy, ranking: pa.Table, budgets: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table ``predicted`` at increasing budgets, from a table ``scores`` or
-    ``token_scores``. Of removals that are not ``foreseen``, because they do what no count of words
-    does, there are the sizes of nothing and of all, and nothing is known of what is recovered."""
-    texts, budgets = proxy.texts, budgets if foreseen else [0.0, 1.0]
+    ``token_scores``."""
+    texts = proxy.texts
     place = {name: row for row, name in enumerate(texts.ids)}
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
@@ -123,7 +122,7 @@ def predictions(
         cuts = np.minimum(ends, len(order))
     curve = proxy.curve(order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
     for beta, removed, recovered in zip(budgets, ends, curve[:, 0].tolist(), strict=True):
-        yield {"beta": beta, "removed": removed, "recovered": recovered if foreseen else None}
+        yield {"beta": beta, "removed": removed, "recovered": recovered}
 
 
 def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:

@@ -104,21 +104,19 @@ def calibrate(
 
 class Predict(Cell):
     """``max_length`` is where trainings cut texts, ``of_tokens`` are the selectors that rank tokens
-    and read the words by which one predicts without held-out texts; ``unforeseen`` are those whose
-    lists do what no count of words foresees."""
+    and read the words by which one predicts without held-out texts."""
 
-    selectors: list[str] = setting("grid.selectors")
+    selectors: list[str] = setting(of_selectors.foreseen)
     budgets: list[float] = setting(frontier_budgets)
     max_length: int = setting("models.{model}.training.max_length")
     of_tokens: list[str] = setting(of_selectors.token_rankings)
-    unforeseen: list[str] = setting(of_selectors.unforeseen)
 
 
 def predict(
     *,
     examples: Input,
     tokens: Input,
-    scores: list[Input],
+    scores: list[Input] = (),  # type: ignore[assignment]
     out: Output,
     settings: Predict,
     job: Job,
@@ -153,8 +151,7 @@ def predict(
             if has_held_out or name not in settings.of_tokens:
                 kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
                 table = read_table(path, kind)
-                foreseen = name not in settings.unforeseen
-                predicted = predictions(proxy, table, budgets, foreseen=foreseen)
+                predicted = predictions(proxy, table, budgets)
                 rows += [{**settings.cell, "selector": name, **row} for row in predicted]
     metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
     write_table(out, schemas.PREDICTED, rows, metadata=metadata)

@@ -116,8 +116,7 @@ of the texts that remain, before any retraining. Of selectors of texts and of to
 that have read the words by which it is predicted, where no texts are held out.
 dataset string, model string, seed int64, selector string, beta float64
 removed int64: Texts, or tokens of a selector of tokens.
-recovered float64?: Share of the gap in forget NLL from the model of all texts to that of none;
-    null for rankings by influence, of which no count of words foresees it.""")
+recovered float64?: Share of the gap in forget NLL from the model of all texts to that of none.""")
 
 ADVICE = table("""advice: Recommended budgets, a row per dataset, model, selector and target.
 Budgets are means over seeds; null, with a reason, where none can be stood by.
