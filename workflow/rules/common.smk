@@ -139,8 +139,9 @@ def trained_of(name=None):
         arm = arms.Arm.parse(name or wildcards.arm)
         is_retrained = arm.unlearner is None and arm.endpoint is None
         origin = wildcards.arm if is_retrained else arm.origin(config, wildcards.model)
-        is_untrained = arms.is_untrained(config, wildcards.model, origin)
-        return [] if is_untrained else paths.TRAINED.replace("{arm}", origin)
+        ready = config["models"][wildcards.model].get("contaminated")
+        untrained = ("base", "contaminated") if ready else ("base",)
+        return [] if origin in untrained else paths.TRAINED.replace("{arm}", origin)
 
     return path
 

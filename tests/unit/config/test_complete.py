@@ -15,8 +15,6 @@ from mamushi.config.sources import files
 from tests.support.configurations import ROOT, Config, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
-PAGE: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
-keys = PAGE["keys"]
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
 
 
@@ -149,7 +147,6 @@ def ready(**changes: Any) -> Config:
 
 def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     assert arms.starting_endpoint(ready(), "ours") == "contaminated"
-    assert arms.is_untrained(ready(), "ours", "contaminated")
     assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
     assert arms.Arm("gold").base(ready(), "ours") == "tiny"
     plain = complete(minimal())

@@ -93,12 +93,6 @@ def starting_endpoint(config: Config, model: str) -> str:
     return "contaminated" if ready else str(config["unlearning"]["start"])
 
 
-def is_untrained(config: Config, model: str, endpoint: str) -> bool:
-    """Return whether an endpoint is not trained here: the base, or a model contaminated before."""
-    ready = bool(config["models"][model].get("contaminated"))
-    return endpoint == "base" or (ready and endpoint == "contaminated")
-
-
 def pattern(config: Config) -> str:
     """Return the constraint of the wildcard ``arm``: every model of a cell."""
 
