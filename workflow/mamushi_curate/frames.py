@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.cells import Cells, plain
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi_curate.tables.columnar import column_names, select
 from mamushi_curate.tables.expression import parse
-from mamushi_curate.tables.lines import check_columns, check_text
+from mamushi_curate.tables.lines import check_columns
 
 KINDS = ("pandas", "pyarrow", "datasets")
 """Packages whose tables are known."""
@@ -155,21 +155,9 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
     return {"column": f"marks: {name}", "values": [True]}, [value == 1 for value in values]
 
 
-def examples_of(marked: bool, text: str, beside: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the texts that are given in the place of marks, by name: a list or any iterable of
-    them, or a frame with the column ``text``. Raises ``UserError`` for both, and none."""
-    texts = {name: _texts(values, text, name) for name, values in beside.items()}
-    texts = {name: given for name, given in texts.items() if given}
-    marking = sorted([*(["forget"] if marked else []), *(texts.keys() - {"unlike"})])
-    if len(marking) != 1:
-        problem = f"{' and '.join(marking) or 'nothing'} to mark the unwanted texts"
-        raise UserError(problem, do="give one of forget, like and terms")
-    if marked and texts:
-        raise UserError("unlike beside forget", do="give the texts to keep in retain")
-    return texts
-
-
-def _texts(values: Any, text: str, name: str) -> list[Any]:
+def texts_of(values: Any, text: str, name: str) -> list[Any]:
+    """Return texts that are given in a list or any iterable, or in the column ``text`` of a frame.
+    Raises ``UserError`` for one text, or several by name."""
     if isinstance(values, str | Mapping):
         problem = f"{values!r:.60} is no list of texts"
         raise UserError(problem, where=name, do="give a list, or a frame with the text column")
@@ -180,43 +168,32 @@ def _texts(values: Any, text: str, name: str) -> list[Any]:
 
 def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """Write texts and terms that are given beside a corpus, by name, to files, and return these as
-    a configuration has them. Raises ``UserError`` for what is no text, or empty, and for a term of
-    several lines."""
+    a configuration has them."""
     files = {}
     for name, texts in beside.items():
-        is_terms = name == "terms"
-        for row, one in enumerate(texts, start=1):
-            place = f"{name}, row {row}"
-            if not (isinstance(one, str) and one.strip()) or (is_terms and one.splitlines()[1:]):
-                raise UserError(f"{one!r:.60} is no text", where=place, do="give texts")
-            check_text(one, place)
-        files[name] = str(folder / f"{name}{'.txt' if is_terms else '.parquet'}")
-        if is_terms:
-            Path(files[name]).write_text("\n".join(texts), encoding="utf-8")
+        files[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
+        if name == "terms":
+            lines = (" ".join(term.splitlines()) for term in texts)
+            Path(files[name]).write_text("\n".join(lines), encoding="utf-8")
         else:
-            pq.write_table(pa.table({text: texts}), files[name])
+            with located(name):
+                pq.write_table(pa.table({text: pa.array(texts, pa.string())}), files[name])
     return files
 
 
 def vectors(frame: Frame, embeddings: Any, n_beside: int = 0) -> NDArray[np.float32]:
     """Return vectors (n, width), an array or the name of a column, in the order of the rows; of an
-    array also those of ``n_beside`` texts behind them. Raises ``UserError`` for another shape, and
-    for what holds no numbers."""
-    where = "embeddings"
-    if n_beside and (isinstance(embeddings, str) or len(embeddings) != len(frame) + n_beside):
-        problem = f"is no array of {len(frame):,} rows of the frame and {n_beside:,} of like and"
-        raise UserError(f"{problem} unlike", where=where, do="give those of these behind the rest")
+    array also those of ``n_beside`` texts behind them. Raises ``UserError`` for another shape."""
+    where, column = "embeddings", embeddings
     if isinstance(embeddings, str):
-        where = f"column {embeddings!r}"
-        column = frame.column(embeddings)
-        embeddings = [*(column.to_numpy() if isinstance(column, pa.ChunkedArray) else column)]
+        where, column = f"column {embeddings!r}", frame.column(embeddings)
+        column = [*(column.to_numpy() if isinstance(column, pa.ChunkedArray) else column)]
     elif not n_beside:
         frame.check_rows(embeddings, where)
-    try:
-        with np.errstate(over="ignore"):
-            array = np.asarray(embeddings)
-            if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
-                raise ValueError(f"an array {array.shape} of {array.dtype}")
-            return array.astype(np.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise UserError(f"cannot be read as vectors ({error})", where=where) from None
+    with located(where), np.errstate(over="ignore"):
+        array = np.asarray(column, dtype=np.float32)
+    if array.ndim != 2 or len(array) != len(frame) + n_beside:
+        beside = f", with {n_beside:,} of like and unlike behind the frame's" if n_beside else ""
+        problem = f"is an array {array.shape}, not ({len(frame) + n_beside:,}, width){beside}"
+        raise UserError(problem, where=where)
+    return array

@@ -32,7 +32,7 @@ from mamushi.running.threads import as_in_a_command
 from mamushi_curate.commands import init
 from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.commands._removal_list import read_list
-from mamushi_curate.frames import IN_FRAME, Frame, examples_of, in_files, mark, vectors
+from mamushi_curate.frames import IN_FRAME, Frame, in_files, mark, texts_of, vectors
 from mamushi_curate.pipeline import Pipeline
 from mamushi_curate.tables.rows import needed_columns
 from mamushi_extras.pages.ranking_page import render
@@ -98,10 +98,12 @@ def rank(
         if marking is not None:
             table[domain], marked_rows = mark(source, marking, domain)
             marks |= {} if marked_rows is None else {table[domain]["column"]: marked_rows}
-    beside = examples_of(forget is not None, text, {"like": like, "unlike": unlike, "terms": terms})
-    drawn = {"fair": [*fair]} if len(fair) else {}
-    files = in_files(root, "text", beside)
-    table["forget"] = table.get("forget", {**files, "text": "text", **drawn})
+    every = {"like": like, "unlike": unlike, "terms": terms}
+    texts = {name: texts_of(values, text, name) for name, values in every.items()}
+    beside = {name: values for name, values in texts.items() if values}
+    more: dict[str, Any] = {**in_files(root, "text", beside), "text": "text"} if beside else {}
+    more |= {"fair": [*fair]} if len(fair) else {}
+    table["forget"] = {**table.get("forget", {}), **more}
     counts = {name: len(beside.get(name, ())) for name in KEYS}
     embedded = None
     if embeddings is not None:
