@@ -8,11 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.cells import strings
-from mamushi.data.duplicates import Duplicates, find_duplicates
+from mamushi.data.duplicates import Duplicates, find_duplicates, first_of_key
 from mamushi.errors import UserError
 
 Rows = NDArray[np.int64]
@@ -85,12 +83,8 @@ class Raw:
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
     """Raise ``UserError`` with the first id that occurs twice, and both of its rows."""
-    column = strings(ids)
-    if len(pc.unique(column)) == len(column):
-        return
-    seen: dict[str, int] = {}
-    for row, name in enumerate(ids):
-        if name in seen:
-            problem = f"id {name!r} is there twice, first in {places[seen[name]]}"
-            raise UserError(problem, where=places[row], do="give every row an id of its own")
-        seen[name] = row
+    first = first_of_key(ids)
+    if (again := np.flatnonzero(first != np.arange(len(first)))).size:
+        row = int(again[0])
+        problem = f"id {ids[row]!r} is there twice, first in {places[int(first[row])]}"
+        raise UserError(problem, where=places[row], do="give every row an id of its own")

@@ -1,5 +1,5 @@
 """Words where there are no spaces between them: of a script that is written without, each character
-is one, and a longer string than any word is several. Nothing is divided within what a reader takes
+is one. Nothing is divided within what a reader takes
 for one character (a grapheme cluster: a letter with its marks, an emoji of several signs).
 """
 
@@ -17,8 +17,6 @@ UNSPACED = rf"[[{SCRIPTS}\p{{Line_Break=SA}}\u30FC\uFF70]--\p{{P}}]"
 Thai, Lao, Khmer, Myanmar and others whose lines break at words that only a dictionary knows."""
 OPENING = r"[\p{Ps}\p{Pi}]"
 """Goes with what stands behind it; all other punctuation with what stands before it."""
-LONGEST, PIECE = 256, 8
-"""Characters of the longest word, and of the words of what is longer."""
 _WORD = re.compile(r"\S+")
 LETTER = regex.compile(UNSPACED, regex.V1)
 PIECES = regex.compile(
@@ -28,7 +26,6 @@ PIECES = regex.compile(
 )
 """The words of what is written without spaces: in a row of other letters there is one."""
 _PARTS = regex.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED}).)+", regex.V1 | regex.DOTALL)
-CLUSTERS = regex.compile(rf"\X{{1,{PIECE}}}+", regex.DOTALL)
 EXTENDING = regex.compile(r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]")
 
 
@@ -55,24 +52,16 @@ def pairs(letters: str) -> list[str]:
 
 
 def begins(text: str, start: int, stop: int) -> list[int]:
-    """Return where the words of a part of a text begin, of a long one those of its pieces."""
+    """Return where the words of a part of a text begin."""
     plain = text.isascii()
     unspaced = not plain and LETTER.search(text, start, stop) is not None
     runs = [run.span() for run in _WORD.finditer(text, start, stop)]
     if unspaced:
         runs = [match.span() for run in runs for match in PIECES.finditer(text, *run)]
     places = [begin for begin, _ in runs]
-    if any(end - begin > LONGEST for begin, end in runs):
-        places = [place for run in runs for place in _pieces(text, *run)]
     if plain or EXTENDING.search(text, start, stop) is None:
         return places
     return [place for place in places if place == start or not inside(text, place)]
-
-
-def _pieces(text: str, begin: int, end: int) -> list[int]:
-    if end - begin <= LONGEST:
-        return [begin]
-    return [match.start() for match in CLUSTERS.finditer(text, begin, end)]
 
 
 def inside(text: str, place: int) -> bool:

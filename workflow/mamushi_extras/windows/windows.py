@@ -37,8 +37,8 @@ def window_spans(text: str, words: int, paragraphs: str | None) -> Iterator[Wind
 
     No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
     windows as can be, all of about the same length. White space belongs to what stands before it,
-    so that none is left of what is cut. Of scripts without spaces, and of a string longer than any
-    word, the words are those of ``scripts``.
+    so that none is left of what is cut. Of scripts without spaces, the
+    words are those of ``scripts``.
     """
     edges = [0, len(text)]
     if paragraphs is not None:

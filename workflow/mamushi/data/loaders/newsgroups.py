@@ -128,7 +128,5 @@ def _downloaded(cache: Path) -> Iterator[Post]:
         error_text = f"cannot download 20 Newsgroups ({error})"
         raise UserError(error_text, do="set 'path' to a copy of 20news-bydate.tar.gz") from None
     for name, text in zip(bunch.filenames, bunch.data, strict=True):
-        match = POST.search(Path(str(name)).as_posix())
-        if match is None:
-            raise UserError(f"not a post: {name}", where=cache, do="delete this cache")
-        yield match[1], match[2], int(match[3]), text
+        subset, group, number = POST.search(Path(str(name)).as_posix()).groups()  # type: ignore[union-attr]
+        yield subset, group, int(number), text
