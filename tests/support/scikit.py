@@ -36,7 +36,7 @@ class ByLoss(MLPClassifier):
 
 @contextmanager
 def replayed() -> Iterator[None]:
-    """Within the block, ``mlp.train_networks`` draws the numbers of ``MLPClassifier`` by a seed."""
+    """Within the block, ``mlp.train_network`` draws the numbers of ``MLPClassifier`` by a seed."""
     with patch.object(mlp, "Split", _Replayed):
         yield
 

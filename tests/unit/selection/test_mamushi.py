@@ -146,90 +146,54 @@ def features_of(tasks, bf16=False):
 
 
 @pytest.mark.parametrize("bf16", [False, True])
-def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf16):
-    """By autograd in float64, on features that are standardised by each fold's own statistics."""
+def test_steps_are_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf16):
+    """By autograd in float64, on features that are standardised by the fold's own statistics."""
     tasks = folds_of(pool, 3)
-    settings = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
-    features = features_of(tasks, bf16)
-    batches = [mlp.Split(task, settings) for task in tasks]
-    stack = mlp.Stack.glorot([6, 5], [b.rng for b in batches], *features.affine(tasks))
-    expected = []
-    adam = mlp.adam_of(stack, settings["learning_rate"])
-    steps = mlp.epoch(batches, [0, 1, 2], features.device)[:3]
-    for i, task in enumerate(tasks):
-        layers = []
-        for weight, bias in zip(stack.weights, stack.biases, strict=True):
-            layer = torch.nn.Linear(*reversed(weight.shape[1:]), dtype=torch.float64)
-            layer.weight.data, layer.bias.data = weight[i].double(), bias[i].double()
-            layers += [layer, torch.nn.ReLU()]
-        network = torch.nn.Sequential(*layers[:-1])
-        reference = torch.optim.Adam(network.parameters(), lr=0.01)
-        for batch in steps:
-            x = pool.embeddings[batch.rows[i].numpy()].astype(np.float64)
-            x = torch.from_numpy((x - task.mean) / task.scale)
-            w, y = batch.weights[i].double(), batch.labels[i].double()
-            loss = (
-                torch.nn.functional.binary_cross_entropy_with_logits(
-                    network(x)[:, 0], y, w, reduction="sum"
-                )
-                / w.sum()
-            )
-            penalty = sum((layer.weight**2).sum() for layer in network if hasattr(layer, "weight"))
-            reference.zero_grad()
-            (loss + 40.0 / (2 * w.sum()) * penalty).backward()
-            reference.step()
-        expected.append(network)
-    for batch in steps:
-        mlp.step(stack, adam, features, batch, 40.0)
+    settings, task = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01), tasks[0]
+    features, split = features_of(tasks, bf16), mlp.Split(tasks[0], settings)
+    network = mlp.Network.glorot([6, 5], split.rng, *features.affine(task))
+    adam = mlp.adam_of(network, settings["learning_rate"])
+    batches = [split.batch(places, features.device) for places in split.epoch()[:3]]
+    layers = []
+    for weight, bias in zip(network.weights, network.biases, strict=True):
+        layer = torch.nn.Linear(*reversed(weight.shape), dtype=torch.float64)
+        layer.weight.data, layer.bias.data = weight.double(), bias.double()
+        layers += [layer, torch.nn.ReLU()]
+    expected = torch.nn.Sequential(*layers[:-1])
+    reference = torch.optim.Adam(expected.parameters(), lr=0.01)
+    for batch in batches:
+        x = pool.embeddings[batch.rows.numpy()].astype(np.float64)
+        logits = expected(torch.from_numpy((x - task.mean) / task.scale))[:, 0]
+        y, w = batch.labels.double(), batch.weights.double()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y, w, reduction="sum")
+        penalty = sum((layer.weight**2).sum() for layer in layers[::2])
+        reference.zero_grad()
+        (loss / w.sum() + 40.0 / (2 * w.sum()) * penalty).backward()
+        reference.step()
+        mlp.step(network, adam, features, batch, 40.0)
     # Steps of Adam are of the size of the learning rate whatever the gradient's.
     allowed = 0.02 if bf16 else 2e-5
-    for i, network in enumerate(expected):
-        linear = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
-        for layer, weight, bias in zip(linear, stack.weights, stack.biases, strict=True):
-            for ours, theirs in ((weight[i], layer.weight.data), (bias[i], layer.bias.data)):
-                assert float((ours - theirs).abs().mean()) < allowed / 4
-                assert float((ours - theirs).abs().max()) < 3 * allowed
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_folds_trained_together_are_those_trained_one_by_one(pool, precision):
-    """Also where one has fewer batches than the others, and where one stops before the others."""
-    tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
-    settings = small(precision=precision, patience=0, tolerance=0.02)
-    features = features_of(tasks, precision == "bf16")
-    stack, details = mlp.train_networks(features, tasks, settings)
-    assert len({fit["epochs"] for fit in details}) > 1
-    sizes = {len(mlp.Split(task, settings).epoch()) for task in tasks}
-    assert len(sizes) == 3
-    for i, task in enumerate(tasks):
-        alone, (fit,) = mlp.train_networks(features, [task], settings)
-        assert (fit["epochs"], fit["best_epoch"]) == (
-            details[i]["epochs"], details[i]["best_epoch"],
-        )  # fmt: skip
-        one = mlp.network_logits(alone, 0, features, task.held)
-        together = mlp.network_logits(stack, i, features, task.held)
-        assert np.abs(one - together).max() < (1e-3 if precision == "fp32" else 0.1) * one.std()
-    swapped, _ = mlp.train_networks(features, tasks[::-1], settings)
-    found = mlp.network_logits(swapped, 2, features, tasks[0].held)
-    first = mlp.network_logits(stack, 0, features, tasks[0].held)
-    assert np.abs(found - first).max() < (1e-3 if precision == "fp32" else 0.1) * first.std()
+    for layer, weight, bias in zip(layers[::2], network.weights, network.biases, strict=True):
+        for ours, theirs in ((weight, layer.weight.data), (bias, layer.bias.data)):
+            assert float((ours - theirs).abs().mean()) < allowed / 4
+            assert float((ours - theirs).abs().max()) < 3 * allowed
 
 
 def fit_counting(losses, monkeypatch, pool, **changes):
     """Epochs and best epoch when the held-out losses are these."""
     left = iter(losses)
-    monkeypatch.setattr(mlp, "held_out_loss", lambda *_: [next(left)])
+    monkeypatch.setattr(mlp, "held_out_loss", lambda *_: next(left))
     task = folds_of(pool, 3, keep=(300, 300, 300))[0]
     states, step = [], mlp.step
     monkeypatch.setattr(
         mlp,
         "step",
-        lambda stack, *rest: (step(stack, *rest), states.append(stack.weights[0].clone())),
+        lambda network, *rest: (step(network, *rest), states.append(network.weights[0].clone())),
     )
     settings = small(hidden=[4], batch_size=300, **changes)
-    stack, (details,) = mlp.train_networks(features_of([task]), [task], settings)
+    network, details = mlp.train_network(features_of([task]), task, settings)
     monkeypatch.undo()
-    assert torch.equal(stack.weights[0], states[details["best_epoch"] - 1])
+    assert torch.equal(network.weights[0], states[details["best_epoch"] - 1])
     return details["epochs"], details["best_epoch"]
 
 
