@@ -27,7 +27,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.lm import device
 from mamushi.lm.tokens import encode
-from mamushi.lm.training import Descent, Objective, Step, train
+from mamushi.lm.training import Descent, Objective, Step, Training
 
 # Betas, epsilon, weight decay and clip of pretraining; usual values, which need no tuning.
 DESCENT, WARMUP = ((0.9, 0.95), 1e-8, 0.1, 1.0), 0.05
@@ -155,6 +155,6 @@ def pretrain(
     model.train().requires_grad_(True)
     remedy = "lower pretraining.learning_rate"
     objective = Objective(model, model, "pretraining", remedy, step, together=False)
-    log = train(objective, descent, steps, device.accelerator("fp32"))
+    log = Training(objective, descent, steps, device.accelerator("fp32")).run()
     model.eval()
     return log

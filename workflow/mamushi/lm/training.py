@@ -124,90 +124,82 @@ class Descent:
         return peak
 
 
-def train(
-    objective: Objective,
-    descent: Descent,
-    total: int,
-    accelerator: Accelerator,
-    *,
-    state: Path | None = None,
-    fingerprint: str = "",
-    checkpoint_seconds: float = 0.0,
-) -> Log:
-    """Train the parameters of the objective's model that require a gradient, in place; return what
-    happened in each step: parallel columns of an artifact, with None for a norm that was not taken.
+@dataclass
+class Training:
+    """Trains the parameters of the objective's model that require a gradient, in place.
 
     With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and when the
-    process is asked to end; a run of the file's ``fingerprint`` goes on from it, on the CPU bit for
-    bit as if it had never stopped. Raises ``UserError`` that names the step when a loss or the
-    gradient's norm is not finite.
+    process is asked to end; a training of the file's ``fingerprint`` goes on from it, on the CPU
+    bit for bit as if it had never stopped.
     """
-    run = _Run(objective, descent, total, accelerator, state, fingerprint)
-    start, saved = len(run.log["step"]), time.monotonic()
 
-    def is_late(steps: int) -> bool:
-        """Return whether a state is due: all processes bring their shards, and have to agree."""
-        if accelerator.num_processes > 1 and steps % interruption.TOGETHER:
-            return False
-        late = np.array([time.monotonic() - saved >= checkpoint_seconds], np.int64)
-        return bool(sharding.all_reduce(late, accelerator)[0])
+    objective: Objective
+    descent: Descent
+    total: int
+    accelerator: Accelerator
+    state: Path | None = None
+    fingerprint: str = ""
+    checkpoint_seconds: float = 0.0
 
-    with (
-        # A step of several processes that fails in one of them cannot be taken again.
-        deterministic(strict=accelerator.num_processes == 1),
-        interruption.noticed(state is not None) as notice,
-        Progress(total, objective.name, "step", start=start) as progress,
-    ):
-        for number in range(start, total):
-            if not run.update(number):
-                break
-            if progress.due() or len(run.waiting) >= WAITING:
-                run.collect()
-            stop = None if state is None else notice.at(number + 1, accelerator)
-            if state is not None and (stop is not None or is_late(number + 1)):
-                run.collect()
-                saved = time.monotonic()
-                checkpoint.save(state, fingerprint, run.trained, run.optimizer, run.log)
-                # The first process that ends takes the others along, also the one that writes.
-                accelerator.wait_for_everyone()
-            if stop is not None:
-                raise interruption.Stopped(stop, number + 1, total)
-            progress.advance(1, run.note())
-        run.collect()
-    # Whoever measures the model next needs neither gradients nor moments.
-    run.optimizer.zero_grad(set_to_none=True)
-    accelerator.free_memory()
-    return run.log
-
-
-class _Run:
-    """One training: what is trained, by which optimizer, and the steps that are not yet logged."""
-
-    def __init__(
-        self,
-        objective: Objective,
-        descent: Descent,
-        total: int,
-        accelerator: Accelerator,
-        state: Path | None,
-        fingerprint: str,
-    ) -> None:
-        self.objective, self.descent, self.total = objective, descent, total
-        self.accelerator = accelerator
-        model = objective.model
-        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        optimizer = descent.optimizer(self.trained.values())
+    def __post_init__(self) -> None:
+        named = self.objective.model.named_parameters()
+        self.trained = {name: parameter for name, parameter in named if parameter.requires_grad}
+        optimizer = self.descent.optimizer(self.trained.values())
         before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
-        names = (*before, *objective.losses, *after, "gradient_norm", "seconds")
+        names = (*before, *self.objective.losses, *after, "gradient_norm", "seconds")
         self.log: Log = {name: [] for name in names}
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
-        if state is not None:
-            checkpoint.restore(state, fingerprint, self.trained, optimizer, self.log)
-        self.module = prepared(objective, accelerator)
-        self.optimizer = accelerator.prepare_optimizer(optimizer)
+        """Steps that are not yet logged, and their losses."""
+        if self.state is not None:
+            checkpoint.restore(self.state, self.fingerprint, self.trained, optimizer, self.log)
+        self.module = prepared(self.objective, self.accelerator)
+        self.optimizer = self.accelerator.prepare_optimizer(optimizer)
         self.optimizer.zero_grad(set_to_none=True)
-        self.last = float(sum(self.log["seconds"][-1:]))
-        self.began = time.monotonic() - self.last
+        self.last, self.saved = float(sum(self.log["seconds"][-1:])), time.monotonic()
+        self.began = self.saved - self.last
+
+    def run(self) -> Log:
+        """Take the steps, and return what happened in each: parallel columns of an artifact, with
+        None for a norm that was not taken. Raises ``UserError`` that names the step when a loss or
+        the gradient's norm is not finite."""
+        start, several = len(self.log["step"]), self.accelerator.num_processes > 1
+        with (
+            # A step of several processes that fails in one of them cannot be taken again.
+            deterministic(strict=not several),
+            interruption.noticed(self.state is not None) as notice,
+            Progress(self.total, self.objective.name, "step", start=start) as progress,
+        ):
+            for number in range(start, self.total):
+                if not self.update(number):
+                    break
+                if progress.due() or len(self.waiting) >= WAITING:
+                    self.collect()
+                stop = notice.at(number + 1, self.accelerator)
+                if self.state is not None and (stop is not None or self.is_late(number + 1)):
+                    self.save(self.state)
+                if stop is not None:
+                    raise interruption.Stopped(stop, number + 1, self.total)
+                progress.advance(1, self.note())
+            self.collect()
+        # Whoever measures the model next needs neither gradients nor moments.
+        self.optimizer.zero_grad(set_to_none=True)
+        self.accelerator.free_memory()
+        return self.log
+
+    def is_late(self, steps: int) -> bool:
+        """Return whether a state is due: all processes bring their shards, and have to agree."""
+        if self.accelerator.num_processes > 1 and steps % interruption.TOGETHER:
+            return False
+        late = np.array([time.monotonic() - self.saved >= self.checkpoint_seconds], np.int64)
+        return bool(sharding.all_reduce(late, self.accelerator)[0])
+
+    def save(self, state: Path) -> None:
+        """Save everything of now."""
+        self.collect()
+        self.saved = time.monotonic()
+        checkpoint.save(state, self.fingerprint, self.trained, self.optimizer, self.log)
+        # The first process that ends takes the others along, also the one that writes.
+        self.accelerator.wait_for_everyone()
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""
@@ -372,9 +364,9 @@ def finetune(
 ) -> Log:
     """Train the parameters that require a gradient, in place, on the texts, by AdamW over batches
     of ``batch_size`` texts and ``total`` steps, by default those of ``steps``. ``state`` and
-    ``fingerprint`` are those of ``train``, ``remaining`` is that of ``examples_of_step`` and
+    ``fingerprint`` are those of ``Training``, ``remaining`` is that of ``examples_of_step`` and
     ``updated`` that of ``Objective``. Raises ``UserError`` when there is nothing to train on, and
-    as ``train``.
+    as ``Training``.
     """
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
@@ -384,13 +376,8 @@ def finetune(
     rate, schedule = float(settings["learning_rate"]), settings["schedule"]
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
     objective = mean_nll(model, texts, settings, seed, accelerator, name, remaining)
+    if updated is not None:
+        objective = replace(objective, updated=updated)
     model.train()
-    return train(
-        objective if updated is None else replace(objective, updated=updated),
-        descent,
-        total,
-        accelerator,
-        state=state,
-        fingerprint=fingerprint,
-        checkpoint_seconds=float(settings["checkpoint_seconds"]),
-    )
+    seconds = float(settings["checkpoint_seconds"])
+    return Training(objective, descent, total, accelerator, state, fingerprint, seconds).run()

@@ -22,7 +22,7 @@ from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import TextNll, text_nll
 from mamushi.lm.sharding import all_reduce, local
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
+from mamushi.lm.training import Descent, Objective, Step, Training, micro_batches
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
 from mamushi.unlearning.saliency import gradients, largest
@@ -118,20 +118,14 @@ class Unlearning:
         self.start_nll = self._text_nll(self.forget).nll if self.method.start_nll else None
 
     def run(self, total: int, state: Path | None = None, fingerprint: str = "") -> Outcome:
-        """Take ``total`` steps, as ``train`` with the same options does."""
+        """Take ``total`` steps, by ``Training``, to which the options go."""
         # Frozen blocks run without dropout, as they do where their states are read from disk.
         self.model.eval()
         for block in decoder_blocks(self.model)[1]:
             block.train(any(p.requires_grad for p in block.parameters()))
-        columns = train(
-            self.objective(),
-            Descent.of(float(self.settings["learning_rate"]), self.training),
-            total,
-            self.accelerator,
-            state=state,
-            fingerprint=fingerprint,
-            checkpoint_seconds=float(self.execution["checkpoint_seconds"]),
-        )
+        descent = Descent.of(float(self.settings["learning_rate"]), self.training)
+        how = (state, fingerprint, float(self.execution["checkpoint_seconds"]))
+        columns = Training(self.objective(), descent, total, self.accelerator, *how).run()
         columns["forget_mean"] = [self.mean(columns, s + 1) for s in range(len(columns["step"]))]
         return Outcome(columns, self.stopped_at, self.masked)
 
