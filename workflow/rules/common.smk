@@ -18,7 +18,6 @@ from mamushi.registry import plugins
 from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
 from mamushi.stages.models import model_files
-from mamushi.stages.runtime import scored as timed_selectors
 from mamushi_runs import hooks, record
 from mamushi_runs.resources import JobResources
 
@@ -50,7 +49,6 @@ CELL = ("dataset", "model", "seed")
 RATIO = config["removal"]["ratio"]
 RANKED = selectors.leading_first(config)
 DESCRIBED = described_selectors(config)
-TIMED = timed_selectors(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]

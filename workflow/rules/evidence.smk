@@ -112,24 +112,3 @@ rule geometry:
     shell:
         "exec python -m mamushi geometry --embeddings {input.embeddings:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-# What the jobs of the scores say that they took.
-rule runtime:
-    input:
-        scores=expand(paths.SCORES, selector=TIMED, allow_missing=True),
-    output:
-        out=paths.RUNTIME,
-    log:
-        "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        logs=lambda wildcards: [
-            SCORE_LOG.format(**wildcards, selector=name) for name in TIMED
-        ],
-        settings=settings("runtime", *CELL),
-    shell:
-        "exec python -m mamushi runtime --scores {input.scores:q} --logs {params.logs:q}"
-        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -77,9 +77,6 @@ def ranking_of(wildcards, **selector):
     return corpus_ranking(wildcards, **selector) or scores
 
 
-SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"
-
-
 def refits_of(*names):
     """The refits of these selectors, or of that of the wildcards; none where nothing is to be
     refitted."""

@@ -11,7 +11,7 @@ rule score:
     output:
         out=paths.SCORES,
     log:
-        SCORE_LOG,
+        paths.SCORE_LOG,
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)

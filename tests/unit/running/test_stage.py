@@ -14,6 +14,13 @@ from mamushi.running import stage
 from mamushi.running.stage import Job, stages
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
+PREDICT = {
+    "selectors": ["one", "two"],
+    "budgets": [],
+    "max_length": 8,
+    "of_tokens": [],
+    "unforeseen": [],
+}
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -24,9 +31,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return text
 
 
-def runtime(settings: object) -> list[str]:
-    files = ["--scores", "a", "b", "--logs", "a.log", "b.log", "--out", "out.parquet"]
-    return ["runtime", *files, "--settings", json.dumps(settings)]
+def ranking(settings: object) -> list[str]:
+    files = ["--scores", "a", "b", "--examples", "a", "--tokens", "b", "--out", "out.parquet"]
+    return ["predict", *files, "--settings", json.dumps(settings)]
 
 
 def parsed(*words: str) -> Job:
@@ -42,25 +49,26 @@ def test_a_signature_says_what_a_file_is_for() -> None:
     assert roles["removal"] == ("input", False, False)
     assert roles["card"] == ("output", False, True)
     assert list(roles) == ["examples", "tokens", "model_card", "removal", "spans", *list(roles)[5:]]
-    lists = {p.name: (p.role, p.kind) for p in stages()["runtime"].parameters if p.is_list}
-    assert lists == {"scores": ("input", Path), "logs": ("option", str)}
+    lists = {p.name: (p.role, p.kind) for p in stages()["predict"].parameters if p.is_list}
+    assert lists == {"scores": ("input", Path)}
 
 
 def test_a_missing_input_is_told_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = CELL | {"chains": {}, "scored": ["one", "two"]}
-    assert "a: no such file; check the path" in refused(capsys, *runtime(settings))
+    settings = CELL | PREDICT
+    assert "a: no such file; check the path" in refused(capsys, *ranking(settings))
     assert [*tmp_path.iterdir()] == []
 
 
 def test_a_job_records_its_inputs_and_the_settings_as_they_came(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text(name)
-    settings = CELL | {"chains": {}, "scored": ["one", "two"], "code": "c", "version": 1}
-    command = parsed(*runtime(settings))
+    settings = CELL | PREDICT | {"code": "c", "version": 1}
+    command = parsed(*ranking(settings))
     origin = command.origin
     assert origin["settings"] == settings
-    assert origin["inputs"] == {f"scores/{at}": sha256(tmp_path / n) for at, n in enumerate("ab")}
+    files = {"examples": "a", "tokens": "b", "scores/0": "a", "scores/1": "b"}
+    assert origin["inputs"] == {name: sha256(tmp_path / file) for name, file in files.items()}
     assert command.outputs == [Path("out.parquet")]
     assert command.settings.cell == CELL

@@ -187,7 +187,7 @@ def evidence(config: Config) -> list[str]:
     """Return what the evidence of all runs is joined from."""
     of_cell = (
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.AGREEMENTS),
-        *(paths.GEOMETRY, paths.RUNTIME),
+        paths.GEOMETRY,
     )
     of_cells = [pattern.format(**run) for run in cells(config["grid"]) for pattern in of_cell]
     return of_cells + [paths.PREDICTED.format(**run) for run in predicted(config)]

@@ -9,6 +9,7 @@ run times in ``runtime_summary``.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,32 @@ RUNTIMES: Mapping[str, tuple[float, float]] = {
 deviation, on the embeddings of ``RUNTIMES_OF``."""
 RUNTIMES_OF = ("jigsaw", "gemma-2-2b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
+
+
+RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
+"""What the log of a ranking says of the seconds that it took alone."""
+
+
+def cost_rows(
+    described: Iterable[_Row], chains: Mapping[str, list[str]], root: Path
+) -> list[dict[str, Any]]:
+    """Return the rows of the table ``runtime``, from those of ``diagnostics`` and the logs of the
+    jobs that ranked. ``chains`` have by selector itself and what it derives from, without which
+    there is no ranking."""
+    rows = []
+    for about in described:
+        if (parts := chains.get(about["selector"])) is None:
+            continue
+        row = {name: about[name] for name in ("dataset", "model", "seed", "selector")}
+        logs = [paths.under(root, paths.SCORE_LOG, **{**row, "selector": part}) for part in parts]
+        told = [RANKED.findall(log.read_text("utf-8")) for log in logs if log.is_file()]
+        # A log does not say where results were there already.
+        seconds = [np.array(matches[-1], dtype=float) for matches in told if matches]
+        is_told = len(seconds) == len(parts)
+        wall, cpu = np.sum(seconds, axis=0).tolist() if is_told else (None, None)
+        row |= {name: about[name] for name in ("n_forget", "n_retain")}
+        rows.append({**row, "wall_seconds": wall, "cpu_seconds": cpu})
+    return rows
 
 
 def runtime_rows(runs: Iterable[_Row]) -> list[dict[str, Any]]:

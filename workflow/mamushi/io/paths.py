@@ -37,6 +37,7 @@ MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
 TASK_ANSWERS = ARM + "/tasks.parquet"  # what it reaches in tasks
 
 EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
+SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"
 SCORES = CELL + "/scores/{selector}.parquet"  # one ranking, with scores of retain texts
 POSTERIOR = CELL + "/posterior/{selector}.parquet"  # of a corpus that nobody labelled, text by text
 REFITS = CELL + "/refits/{selector}.parquet"  # the same scores with other seeds
@@ -62,7 +63,6 @@ PREDICTED = CELL + "/predicted.parquet"  # what retraining is predicted to do
 DIAGNOSTICS = CELL + "/diagnostics.parquet"  # what the scores look like
 AGREEMENTS = CELL + "/agreement.parquet"  # how alike the selectors rank
 GEOMETRY = CELL + "/geometry.parquet"  # how the embeddings stretch
-RUNTIME = CELL + "/runtime.parquet"  # cost of each selector
 RANKING = CELL + "/ranking.html"  # a page to browse the ranking
 
 START = "results/index.html"  # the start page

@@ -219,13 +219,20 @@ def qualitative(
     publish(out_folder, [(schemas.QUALITATIVE_RANKING, rows)], job.origin, pages)
 
 
+def timed(config: Config) -> dict[str, list[str]]:
+    """Return the grid's selectors of texts, each with itself and what it is derived from."""
+    return {name: of_selectors.chain(config, name) for name in ranked(config)}
+
+
 class EvidenceSettings(Settings):
-    """``selector`` is the one whose scores estimate the log-density ratio."""
+    """``selector`` is the one whose scores estimate the log-density ratio; ``chains`` have by
+    selector itself and what it is derived from."""
 
     cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
     predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
     selector: str = setting("removal.ratio")
     targets: list[dict[str, Any]] = setting("evidence.targets")
+    chains: dict[str, list[str]] = setting(timed)
 
 
 def evidence(
@@ -233,7 +240,7 @@ def evidence(
 ) -> None:
     """Join what the runs tell before any retraining, and add the advice that follows."""
     from mamushi.evidence.advice import advice, read_frontier
-    from mamushi.evidence.tables import joined_table, paper_rows, runtime_rows
+    from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_rows
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
@@ -244,7 +251,6 @@ def evidence(
         schemas.AGREEMENT: paths.AGREEMENTS,
         schemas.GEOMETRY: paths.GEOMETRY,
         schemas.PREDICTED: paths.PREDICTED,
-        schemas.RUNTIME: paths.RUNTIME,
     }
     joined = {
         kind: joined_table(
@@ -259,10 +265,12 @@ def evidence(
     curves = [point for path in files for point in read_frontier(path)]
     targets = [(target["target"], target["value"]) for target in settings.targets]
     rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
+    costs = cost_rows(rows["diagnostics"], settings.chains, root)
     results = {
         **joined,
+        schemas.RUNTIME: costs,
         schemas.ADVICE: advice(curves, targets, rows["predicted"]),
         schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], settings.selector),
-        schemas.RUNTIME_SUMMARY: runtime_rows(rows["runtime"]),
+        schemas.RUNTIME_SUMMARY: runtime_rows(costs),
     }
     publish(out_folder, results.items(), job.origin)

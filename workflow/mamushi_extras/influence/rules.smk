@@ -37,7 +37,7 @@ rule influence_scores:
     output:
         out=paths.SCORES,
     log:
-        SCORE_LOG,
+        paths.SCORE_LOG,
     wildcard_constraints:
         selector=only(BY_INFLUENCE),
     localrule: True
