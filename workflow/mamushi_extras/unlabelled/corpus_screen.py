@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,8 @@ class CorpusScreen:
 
     @property
     def file(self) -> Path:
-        """Return the file of the screen, for ``--screened``."""
+        """Return the file of the screen, for ``--screened`` once it says where what passes ends."""
         return Path(self.folder) / "screen.safetensors"
-
-    @property
-    def fitted(self) -> Path:
-        """Return the file of the screen before it is known where the documents end that pass."""
-        return Path(self.folder) / "fitted.safetensors"
 
     def sample(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
         """Write the texts of a task to which the screen may be fitted."""
@@ -67,11 +62,11 @@ class CorpusScreen:
         forget = {"like": self.like, "text": self.like_text}
         examples = read_examples({"path": self.folder, "text": "text", "forget": forget})
         rows = sum(int(table.schema.metadata[b"rows"]) for table in tables)
-        fit_screen(examples, draw_sample(texts)[0], rows).write(self.fitted)
+        fit_screen(examples, draw_sample(texts)[0], rows).write(self.file)
 
     def score(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
         """Write the scores of those documents of a task that may pass."""
-        screen = read_screen(self.fitted)
+        screen = read_screen(self.file)
         blocks = screen.score_blocks(document.text for document in documents)
         scores = highest(blocks, passing_count(self.most, screen.rows))
         with atomic(Path(self.folder) / f"scores/{rank:05}.safetensors") as file:
@@ -79,20 +74,20 @@ class CorpusScreen:
 
     def cut(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
         """Write the screen, and where the documents end that pass."""
-        screen = read_screen(self.fitted)
+        screen = read_screen(self.file)
         most = passing_count(self.most, screen.rows)
         files = sorted(Path(self.folder).glob("scores/*"))
         scores = highest((ScreenScores(**load_file(file)) for file in files), most)
         replace(screen, cut=find_cut(scores, most)).write(self.file)
 
+    @cached_property
+    def opened(self) -> Screen:
+        """Return the screen, once its steps are done."""
+        return read_screen(self.file)
+
     def passing(self, texts: Sequence[str]) -> list[bool]:
         """Tell which documents pass, (n,)."""
-        screen = _opened(self.file, self.file.stat().st_mtime_ns)
-        assert screen.cut is not None
-        passing = [screen.cut.passing(keys, of[:, 0]) for keys, of in screen.score_blocks(texts)]
-        return [bool(passes) for block in passing for passes in block]
-
-
-@lru_cache(maxsize=1)
-def _opened(path: Path, changed: int) -> Screen:
-    return read_screen(path)
+        cut = self.opened.cut
+        assert cut is not None
+        blocks = [cut.passing(keys, of[:, 0]) for keys, of in self.opened.score_blocks(texts)]
+        return [bool(passes) for block in blocks for passes in block]
