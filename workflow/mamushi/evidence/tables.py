@@ -68,15 +68,15 @@ def cost_rows(
     there is no ranking."""
     rows = []
     for about in described:
-        if (parts := chains.get(about["selector"])) is None:
+        if (chain := chains.get(about["selector"])) is None:
             continue
         row = {name: about[name] for name in ("dataset", "model", "seed", "selector")}
-        logs = [paths.under(root, paths.SCORE_LOG, **{**row, "selector": part}) for part in parts]
-        told = [RANKED.findall(log.read_text("utf-8")) for log in logs if log.is_file()]
+        logs = [paths.under(root, paths.SCORE_LOG, **{**row, "selector": one}) for one in chain]
+        lines = [RANKED.findall(log.read_text("utf-8")) for log in logs if log.is_file()]
         # A log does not say where results were there already.
-        seconds = [np.array(matches[-1], dtype=float) for matches in told if matches]
-        is_told = len(seconds) == len(parts)
-        wall, cpu = np.sum(seconds, axis=0).tolist() if is_told else (None, None)
+        seconds = [np.array(pairs[-1], dtype=float) for pairs in lines if pairs]
+        is_known = len(seconds) == len(chain)
+        wall, cpu = np.sum(seconds, axis=0).tolist() if is_known else (None, None)
         row |= {name: about[name] for name in ("n_forget", "n_retain")}
         rows.append({**row, "wall_seconds": wall, "cpu_seconds": cpu})
     return rows

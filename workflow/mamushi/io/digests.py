@@ -31,15 +31,15 @@ SETTLED = 2.0
 def of(path: str | os.PathLike[str]) -> str:
     """Return hexadecimal SHA-256 of a file's bytes. Raises ``UserError`` when it is missing."""
     state, began = _state(path), time.time()
-    kept = STORE / hashlib.sha256(state.encode()).hexdigest()
+    stored = STORE / hashlib.sha256(state.encode()).hexdigest()
     with contextlib.suppress(OSError):
-        return kept.read_text(encoding="utf-8")
+        return stored.read_text(encoding="utf-8")
     digest = sha256(path)
     status = os.stat(path)
     settled = began - max(status.st_mtime, status.st_ctime) > SETTLED
     if status.st_size > SMALL and settled and _state(path) == state and STORE.parent.is_dir():
         with contextlib.suppress(OSError, UserError):
-            write_text(kept, digest)
+            write_text(stored, digest)
     return digest
 
 
