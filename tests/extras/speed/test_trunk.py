@@ -105,7 +105,7 @@ def test_jobs_of_a_workflow_share_them(
         assert main(unlearn_words(tmp_path, out, unlearning(kind, **changes))) == 0
         arm = {"trained": tmp_path / "start.safetensors", "unlearned": out / "trained.safetensors"}
         trains = {key: changes[key] for key in changes if key == "method"} | {"trained_blocks": 2}
-        return measure(tmp_path, out, {"trains": trains, "ranked_length": 12}, **arm)
+        return measure(tmp_path, out, {"trains": trains | {"max_length": 12}}, **arm)
 
     plain = ask("plain")
     monkeypatch.setenv("MAMUSHI_TRUNKS", f'"{trunks}"')

@@ -28,7 +28,7 @@ from tests.support.stage_files import (
 )
 
 HEADS = ("train_input_embedding", "train_output_head")
-TRAINS = {"trained_blocks": 2}
+TRAINS = {"trained_blocks": 2, "max_length": 12}
 START = {"precision": "fp32"}
 RELEARNING = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
 ASKED: dict[str, tuple[dict[str, Any], schemas.Table]] = {
@@ -38,7 +38,7 @@ ASKED: dict[str, tuple[dict[str, Any], schemas.Table]] = {
     ),
     "relearn": (
         {
-            **{"seed": 0, "trains": TRAINS, "max_length": 12, "evaluation": {"max_length": 16}},
+            **{"seed": 0, "trains": TRAINS, "evaluation": {"max_length": 16}},
             "relearning": RELEARNING,
         },
         schemas.RELEARNING_CURVE,

@@ -27,7 +27,7 @@ from tests.support.stage_files import (
 )
 
 KINDS = [name for name, kind in plugins("unlearner").items() if not kind.trains]
-TRAINS = {"trained_blocks": 2}
+TRAINS = {"trained_blocks": 2, "max_length": 12}
 TENSORS = {"logit_bias": {"bias"}, "tilt": {"A", "B", "c"}}
 SET = {"logit_bias": {"strength": 0.7}, "tilt": {"strength": 0.7, "temperature": 1.05}}
 
@@ -85,7 +85,7 @@ def test_every_question_to_an_arm_reads_the_edit(kind: str, base: Path, tmp_path
     measured = measure(base, tmp_path, **files)
     assert measured != start
     relearning = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
-    asked = {"seed": 0, "trains": TRAINS, "max_length": 12, "evaluation": {"max_length": 16}}
+    asked = {"seed": 0, "trains": TRAINS, "evaluation": {"max_length": 16}}
     asked |= {"relearning": relearning}
     written = {"out": tmp_path / "curve.parquet", "texts": tmp_path / "texts.parquet"}
     assert main(command("relearn", {**how, **asked}, **texts_of(base), **files, **written)) == 0

@@ -33,13 +33,15 @@ class Cell(Settings):
 
 
 class Trains(Settings, Method):
-    """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone."""
+    """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone, and where it cuts
+    texts."""
 
     method: Literal["partial", "lora", "full"] = setting(
         "models.{model}.training.method", default="partial"
     )
     lora: Lora = setting("models.{model}.training.lora", default=Lora())
     trained_blocks: int = setting("unlearning.trained_blocks")
+    max_length: int = setting("unlearning.max_length")
 
 
 class OpenedArm(Settings):
@@ -117,13 +119,10 @@ def record_training(
 
 
 def speed_up(
-    model: PreTrainedModel,
-    accelerator: Accelerator,
-    trains: Trains,
-    lengths: tuple[int, int],
-    job: Job,
+    model: PreTrainedModel, accelerator: Accelerator, trains: Trains, held_out: int, job: Job
 ) -> None:
     """Let rooms make the passes of a model faster that has the frozen blocks of unlearning's start
-    and reads the job's ranked and held-out texts, cut at these ``lengths``."""
+    and reads the job's ranked texts and, cut at ``held_out`` tokens, its held-out ones."""
+    lengths = trains.max_length, held_out
     for addition in additions("speed_up"):
         addition(model=model, accelerator=accelerator, trains=trains, lengths=lengths, job=job)

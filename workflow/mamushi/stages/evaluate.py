@@ -13,22 +13,16 @@ GPU = ("evaluate",)
 VERSION = 2
 
 
-def ranked_length(config: Config, arm: str) -> int | None:
-    """Return where unlearning cuts texts; None of an arm that was not unlearned."""
-    return config["unlearning"]["max_length"] if Arm.parse(arm).unlearner else None
-
-
 def trains(config: Config, model: str, arm: str) -> Trains | None:
     """Return what unlearning trained of an arm; None where it was not unlearned."""
     return Trains.of(config, model=model) if Arm.parse(arm).unlearner else None
 
 
 class Evaluate(OpenedArm):
-    """How the model is opened and measured; ``ranked_length`` is where unlearning cuts texts."""
+    """How the model is opened and measured."""
 
     evaluation: MeasuredDeep = setting("evaluation")
     trains: Trains | None = setting(trains, default=None)
-    ranked_length: int | None = setting(ranked_length, default=None)
     unlearner: str | None = setting(lambda config, arm: Arm.parse(arm).unlearner, default=None)
 
 
@@ -59,8 +53,8 @@ def evaluate(
         inference = read_tokens(tokens, examples, INFERENCE, length, domains=[FORGET])
         raking = plan_raking(texts, inference, most)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
-    if settings.trains and settings.ranked_length:
-        speed_up(model, accelerator, settings.trains, (settings.ranked_length, length), job)
+    if settings.trains:
+        speed_up(model, accelerator, settings.trains, length, job)
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
     table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")

@@ -86,7 +86,6 @@ class Relearn(OpenedArm):
 
     seed: int
     trains: Trains = setting(lambda config, model: Trains.of(config, model=model))
-    max_length: int = setting("unlearning.max_length")
     evaluation: HeldOut = setting("evaluation")
     relearning: Relearning = setting("probe.relearning")
 
@@ -112,13 +111,13 @@ def relearn(
 
     held_out = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
     require_domains(held_out)
-    forget = read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[FORGET])
+    trains, most = settings.trains, settings.trains.max_length
+    forget = read_tokens(tokens, examples, INFERENCE, most, domains=[FORGET])
     few = subset(forget, choose(forget, settings.relearning.examples, settings.seed))
-    how = (settings.precision, settings.trains, settings.seed)
+    how = (settings.precision, trains, settings.seed)
     model, accelerator = open_arm(model_card, trained, unlearned, *how)
     if unlearned:
-        lengths = settings.max_length, settings.evaluation.max_length
-        speed_up(model, accelerator, settings.trains, lengths, job)
+        speed_up(model, accelerator, trains, settings.evaluation.max_length, job)
     relearned = relearn(
         model,
         few,

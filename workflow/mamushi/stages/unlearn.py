@@ -33,7 +33,6 @@ class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner."""
 
     precision: str = setting("models.{model}.training.precision")
-    max_length: int = setting("unlearning.max_length")
     evaluation: HeldOut = setting("evaluation")
     unlearner: str
     kind: str = setting("unlearners.{unlearner}.kind")
@@ -81,8 +80,7 @@ def unlearn(
         selected = only_spans(forget, read_spans(spans))
     seed = settings.seed
     model, accelerator = open_arm(model_card, trained, None, settings.precision, settings, seed)
-    lengths = settings.max_length, settings.evaluation.max_length
-    speed_up(model, accelerator, settings, lengths, job)
+    speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     read, execution = (model, selected, retain, asdict(settings)), asdict(job.execution)
     if not plugin("unlearner", settings.kind).trains:
