@@ -75,7 +75,7 @@ def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
     schema = pa.schema([(str(number), pa.string()) for number in range(width)])
     blocks = (
         pa.record_batch([*map(pa.array, zip(*block, strict=True), schema.types)], schema)
-        for block in _blocks(rows)
+        for block in blocks_of(rows, ROWS, CHARACTERS)
     )
     return [Cells(column) for column in mapped(schema, blocks).columns]
 
@@ -90,12 +90,15 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
         return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
 
 
-def _blocks(rows: Iterable[Sequence[str | None]]) -> Iterator[list[Sequence[str | None]]]:
+def blocks_of(
+    rows: Iterable[Sequence[str | None]], most: int, most_characters: int
+) -> Iterator[list[Sequence[str | None]]]:
+    """Iterate over rows of text in lists of at most so many of them, or little more characters."""
     block, characters = list[Sequence[str | None]](), 0
     for row in rows:
         block.append(row)
         characters += sum(len(cell or "") for cell in row)
-        if len(block) == ROWS or characters >= CHARACTERS:
+        if len(block) == most or characters >= most_characters:
             yield block
             block, characters = [], 0
     if block:

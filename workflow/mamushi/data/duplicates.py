@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.cells import some, store
+from mamushi.data.cells import blocks_of, some, store
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
@@ -236,17 +236,14 @@ def _blocks(
 ) -> Iterator[tuple[slice, _Places, Hashes]]:
     """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
     hash; the shingles of a row are distinct, and their hashes rise."""
-    start, block, characters = 0, [], 0
+    start = 0
     with Progress(len(keys), purpose, "text") as progress:
-        for at, text_key in enumerate(keys, 1):
-            block.append(text_key)
-            characters += len(text_key)
-            if len(block) == ROWS or characters >= CHARACTERS or at == len(keys):
-                packed = _hashed(block, words)
-                row = (packed >> HASH).astype(np.int64)
-                yield slice(start, at), row, packed & np.uint64((1 << int(HASH)) - 1)
-                progress.advance(at - start)
-                start, block, characters = at, [], 0
+        for block in blocks_of(zip(keys), ROWS, CHARACTERS):
+            packed = _hashed([str(text_key) for (text_key,) in block], words)
+            row = (packed >> HASH).astype(np.int64)
+            yield slice(start, start + len(block)), row, packed & np.uint64((1 << int(HASH)) - 1)
+            progress.advance(len(block))
+            start += len(block)
 
 
 def _hashed(keys: Sequence[str], words: int) -> Hashes:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from mamushi.data.cells import Cells, some, store, strings
 from mamushi.data.duplicates import Duplicates
-from mamushi.data.labels import group_codes
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError, located
@@ -35,14 +34,12 @@ class _Left:
     def rows(self) -> NDArray[np.int64]:
         return np.flatnonzero(self.remaining)
 
-    def drop(
-        self, step: str, gone: NDArray[np.int64], then: str | None = None, do: str | None = None
-    ) -> None:
+    def drop(self, step: str, gone: NDArray[np.int64], then: str = "", do: str = "") -> None:
         """Drop rows; with ``then`` check that both domains are left, else say what to ``do``."""
         self.remaining[gone] = False
         kept, dropped = _by_domain(self.forget[self.remaining]), _by_domain(self.forget[gone])
         self.steps.append({"step": step, "kept": kept, "dropped": dropped})
-        if then is not None:
+        if then:
             _check_domains(self.forget[self.remaining], then, do)
 
 
@@ -91,13 +88,12 @@ def build_examples(
     section = _in_sections(raw, left, sections, limit, data["split_seed"])
     table = _table(raw, left.remaining, texts, section)
     forget = raw.forget[left.remaining]
-    by_section = {name: _by_domain(forget[section == name]) for name in SECTIONS}
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
         "left_out": dict(raw.dropped),
         "steps": left.steps,
         "sections": {
-            name: by_domain for name, by_domain in by_section.items() if any(by_domain.values())
+            name: _by_domain(forget[section == name]) for name in SECTIONS if name in section
         },
         **({} if raw.group is None else {"groups": _groups(table)}),
         **raw.counts(table),
@@ -128,7 +124,7 @@ def _in_sections(
     for name in SECTIONS:
         if name in expected | set(raw.section):
             forget = raw.forget[left.remaining][section == name]
-            _check_domains(forget, f"in section {name!r}", do if raw.group else None)
+            _check_domains(forget, f"in section {name!r}", do if raw.group else "")
     return section
 
 
@@ -215,14 +211,13 @@ def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
 def _groups(table: pa.Table) -> dict[str, Any]:
     """Return the number of groups of two texts or more, the size of the largest, and the texts in
     them."""
-    codes = group_codes(table["group"])
-    sizes = np.bincount(np.arange(len(table)) if codes is None else codes)
+    sizes = pc.value_counts(table["group"].drop_null()).field("counts").to_numpy()
     sizes = sizes[sizes > 1]
     largest = int(sizes.max(initial=0))
     return {"groups": len(sizes), "largest": largest, "texts": int(sizes.sum())}
 
 
-def _check_domains(forget: NDArray[np.bool_], where: str, do: str | None = None) -> None:
+def _check_domains(forget: NDArray[np.bool_], where: str, do: str = "") -> None:
     for domain, count in _by_domain(forget).items():
         if count == 0:
             do = do or "check what marks the forget domain, the shares and the limits"

@@ -123,10 +123,7 @@ def draw(
         length = np.minimum(spread, high).astype(np.int64)  # Rounding may reach high + 1.
     else:
         length = rng.integers(low, high, size=n, endpoint=True)
-    from_topic = np.empty((n, high), dtype=np.bool_)
-    for start in range(0, n, _ROWS):
-        part = from_topic[start : start + _ROWS]
-        part[:] = rng.random(part.shape) < mixture.topic_share
+    from_topic = rng.random((n, high), dtype=np.float64) < mixture.topic_share
     after_any = mixture.topics.shape[1]
     topics = np.cumsum(mixture.topics, axis=2).reshape(-1, mixture.topics.shape[2])
     backbone = np.cumsum(mixture.backbone, axis=1)
