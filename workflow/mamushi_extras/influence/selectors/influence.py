@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mamushi.errors import UserError
-
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool, Scored
 
@@ -18,12 +16,7 @@ FORESEEN = False
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score by the column of the pool. Raises ``UserError`` where nothing was measured."""
+    """Score by the column of the pool. Raises ``KeyError`` where nothing was measured."""
     from mamushi.selection.pool import Scored
 
-    if "influence" not in pool.columns:
-        raise UserError(
-            "the selector influence needs what was measured at the weights of a model",
-            do="run the workflow with a model, or leave influence out",
-        )
     return Scored(pool.columns["influence"])
