@@ -60,7 +60,7 @@ def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
 
 
 def half_gap(table: pa.Table, **changed: Any) -> pa.Table:
-    return half_gap_table(table, **{"target": 0.5, "retain_cap": 5.6} | changed)
+    return half_gap_table(table, **{"target": 0.5, "retain_cap": 5.6, "deep": {}} | changed)
 
 
 def lines(unlearner: str, selector: str, seed: int) -> list[float]:
@@ -196,7 +196,7 @@ def test_seeds_without_a_gap_are_left_out() -> None:
 
 def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES, added=(0.35,), stopped_at=7)
-    table = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES, (0.35,)), tmp_path)
+    table = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES, (0.35,)), tmp_path, {})
     assert table.num_rows == 3 * 2 * (4 + 5)
     retrained = rows(table, unlearner="retraining", selector="random", seed=1)
     assert [r["beta"] for r in retrained] == [0, 0.25, 0.5, 1]

@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import mlp
-from mamushi.selection.crossfit import averaged, cross_fit, cross_fit_together
+from mamushi.selection.crossfit import average, cross_fit, cross_fit_together
 from mamushi.selection.pool import Pool
 
 SMALL = {
@@ -225,7 +225,7 @@ def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repea
         forget = pool.forget.copy()
         forget[held] = ~forget[held]
         other = [dataclasses.replace(task, forget=forget) for task in seen]
-        assert np.array_equal(averaged(other, logits, repeats), fitted)
+        assert np.array_equal(average(other, logits, repeats), fitted)
 
 
 def test_logistic_regression(pool):

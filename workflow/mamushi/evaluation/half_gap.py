@@ -8,7 +8,6 @@ Sample-Level Unlearning").
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +58,8 @@ def unlearning_table(
     grid: GridLists,
     starts: Mapping[str, str],
     sweeps: Iterable[Mapping[str, Any]],
-    root: str | Path = "results",
-    deep: Mapping[tuple[Any, ...], float] = MappingProxyType({}),
+    root: str | Path,
+    deep: Mapping[tuple[Any, ...], float],
 ) -> pa.Table:
     """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
 
@@ -115,8 +114,8 @@ def _points(
         made = {"removed": card.get("removed", 0), "stopped_at": card.get("stopped_at")}
         if is_retrained and beta == 1:
             # The gold standard is trained on all but the forget texts.
-            whole = read_json(paths.under(root, paths.CARD, **run, arm="beta0"))
-            made["removed"] = whole["texts"] - card["texts"]
+            everything = read_json(paths.under(root, paths.CARD, **run, arm="beta0"))
+            made["removed"] = everything["texts"] - card["texts"]
         share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
         yield {
             **{**run, "unlearner": unlearner, "selector": selector, "beta": beta, **made},
@@ -185,7 +184,7 @@ def half_gap_table(
     *,
     target: float,
     retain_cap: float,
-    deep: Mapping[tuple[str, ...], Mapping[str, Any]] = MappingProxyType({}),
+    deep: Mapping[tuple[str, ...], Mapping[str, Any]],
 ) -> pa.Table:
     """Return the table ``half_gap`` of a table ``unlearning``; ``deep`` has the columns of
     ``deep_gaps``.

@@ -10,14 +10,14 @@ from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import centroids
 
 
-class Within(NamedTuple):
+class Covariance(NamedTuple):
     """L of a covariance Sigma = L L^T about a ``mean`` (d,), and its shrinkage in [0, 1]."""
 
     mean: Doubles
     root: Doubles
     shrinkage: float
 
-    def whitened(self, x: Doubles) -> Doubles:
+    def whiten(self, x: Doubles) -> Doubles:
         """Return L^-1 (x - mean) of the rows of ``x`` (m, d), (d, m), whose squares are those of
         Mahalanobis distances. LAPACK wants the order of the transpose."""
         from scipy.linalg import solve_triangular
@@ -30,14 +30,16 @@ class Within(NamedTuple):
 
 def score_gaussian(pool: Pool, settings: dict[str, Any]) -> Scored:
     """Score s(x) = log N(x; mu1, Sigma1) - log N(x; mu2, Sigma2). ``details`` has the shrinkage of
-    either domain. Raises ``UserError`` as ``within``."""
+    either domain. Raises ``UserError`` as ``estimate_covariance``."""
     mu1, mu2 = centroids(pool)
     if settings["shared"]:
-        shared = within(pool, mu1, mu2, settings["covariance"], "gaussian")
+        shared = estimate_covariance(pool, mu1, mu2, settings["covariance"], "gaussian")
         pair = [shared, shared._replace(mean=mu2)]
     else:
         domains = ((pool.part(pool.forget), mu1), (pool.part(~pool.forget), mu2))
-        pair = [within(p, mu, mu, settings["covariance"], "gaussian") for p, mu in domains]
+        pair = [
+            estimate_covariance(p, mu, mu, settings["covariance"], "gaussian") for p, mu in domains
+        ]
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(least=pool.width):
         logs = [_log_density(density, x) for density in pair]
@@ -45,32 +47,34 @@ def score_gaussian(pool: Pool, settings: dict[str, Any]) -> Scored:
     return Scored(scores, details={"shrinkage": [density.shrinkage for density in pair]})
 
 
-def _log_density(density: Within, x: Doubles) -> Doubles:
+def _log_density(density: Covariance, x: Doubles) -> Doubles:
     """Return log N(x; mean, Sigma) of the rows of ``x``, (m,), but for d/2 log 2 pi."""
-    y = density.whitened(x)
+    y = density.whiten(x)
     squares = np.einsum("ij,ij->j", y, y)
     return np.asarray(-squares / 2 - np.log(density.root.diagonal()).sum())
 
 
 def score_contrast(pool: Pool, settings: dict[str, Any]) -> Scored:
     """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1). ``details`` has the shrinkage. Raises
-    ``UserError`` as ``within``."""
+    ``UserError`` as ``estimate_covariance``."""
     from scipy.linalg import solve_triangular
 
     mu1, mu2 = centroids(pool)
-    about1 = within(pool, mu1, mu2, settings["covariance"], "lr_maha")
+    about1 = estimate_covariance(pool, mu1, mu2, settings["covariance"], "lr_maha")
     between = solve_triangular(about1.root, mu1 - mu2, lower=True)
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(least=pool.width):
         # With y = L^-1 (x - mu1), v = L^-1 (mu1 - mu2): |y|^2 and |y + v|^2.
-        y = about1.whitened(x)
+        y = about1.whiten(x)
         to1 = np.linalg.norm(y, axis=0)
         y += between[:, None]
         scores[part] = np.linalg.norm(y, axis=0) - to1
     return Scored(scores, details={"shrinkage": about1.shrinkage})
 
 
-def within(pool: Pool, mu1: Doubles, mu2: Doubles, kind: str, selector: str) -> Within:
+def estimate_covariance(
+    pool: Pool, mu1: Doubles, mu2: Doubles, kind: str, selector: str
+) -> Covariance:
     """Estimate Sigma = (1 - a) S + a m I about ``mu1``: S the covariance of each domain about its
     mean, m its mean variance; a is 0 but for the ``kind`` ledoit-wolf.
 
@@ -98,4 +102,4 @@ def within(pool: Pool, mu1: Doubles, mu2: Doubles, kind: str, selector: str) -> 
         covariance *= 1.0 - shrinkage
         covariance.flat[:: d + 1] += shrinkage * m
     with located("the covariance of embeddings within the domains"):
-        return Within(mu1, np.asarray(np.linalg.cholesky(covariance), np.float64), shrinkage)
+        return Covariance(mu1, np.asarray(np.linalg.cholesky(covariance), np.float64), shrinkage)

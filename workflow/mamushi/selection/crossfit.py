@@ -88,9 +88,9 @@ def cross_fit_together(
     """Estimate log p1(x)/p2(x): raw out-of-fold logits of all examples.
 
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
-    ``repeats`` than one are cross-fittings with folds of their own, over which logits are
-    ``averaged``. Folds and statistics of folds are the first repeat's. Of more training examples
-    than ``fit_sample`` a task has so many, drawn by its seed, and the statistics of all.
+    ``repeats`` than one are cross-fittings with folds of their own, over which the
+    ``average`` goes. Folds and statistics of folds are the first repeat's. Of more training
+    examples than ``fit_sample`` a task has so many, drawn by its seed, and the statistics of all.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
     pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
@@ -108,21 +108,21 @@ def cross_fit_together(
     by_task = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
     with Progress(len(tasks), name, "fold") as progress:
-        for i, (task, (logits, told)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
+        for i, (task, (logits, remarks)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
             by_task.append(logits)
-            fits[i % k].append(told)
+            fits[i % k].append(remarks)
             progress.advance(note=f"AUC {auc(logits, pool.forget[task.held]):.3f}")
-    logits = averaged(tasks, by_task, repeats)
+    logits = average(tasks, by_task, repeats)
     centre, per_fold = middle(logits, pool.forget), []
     for i, of_fold in enumerate(fits):
-        held, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
-        offset = middle(held, forget) - centre
-        per_fold.append({"auc": auc(held, forget), "offset": offset, "fits": of_fold})
+        in_fold, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
+        offset = middle(in_fold, forget) - centre
+        per_fold.append({"auc": auc(in_fold, forget), "offset": offset, "fits": of_fold})
     details = {"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold}
     return Scored(logits, folds[0], details=details)
 
 
-def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
+def average(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
     """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
 
     Those of several repeats are first brought to the networks' mean offset and scale: the mean and

@@ -1,4 +1,4 @@
-"""Several estimators combined by logits of examples that none of them has seen, made within a task:
+"""Several estimators combine by logits of examples that none of them has seen, made within a task:
 stacking (Wolpert, 1992; van der Laan et al., 2007)."""
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     def estimate(task: Task) -> Fit:
         scores = inner_scores(task, members, settings["folds"])
         held = last_scores(task, members)
-        logits, weights = combined(scores, task.forget[task.train], held)
+        logits, weights = combine(scores, task.forget[task.train], held)
         return logits, {"weights": dict(zip(NAMES, weights, strict=True))}
 
     return cross_fit(pool, settings["folds"], seed, estimate, "stack", settings["fit_sample"])
@@ -89,7 +89,7 @@ def last_scores(task: Task, members: Sequence[Member]) -> Doubles:
     return np.stack([member([last])[0] for member in members], axis=1)
 
 
-def combined(
+def combine(
     scores: Doubles, forget: NDArray[np.bool_], held: Doubles
 ) -> tuple[Doubles, list[float]]:
     """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k),

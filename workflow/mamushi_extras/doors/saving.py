@@ -34,7 +34,7 @@ from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
-from mamushi.selection.stacking import combined, embedding, inner_scores, ngrams
+from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
 from mamushi.selection.statistics import standard_scale, sums
 from mamushi.selection.word_vectors import WordComponents, fit_components
 from mamushi_extras.doors.scorers import CHARACTERS, COMPONENTS, UNITS, VECTORS, WORDS
@@ -102,7 +102,7 @@ def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     prior, y = settings["ngrams_prior"], task.forget[task.train]
     members = [embedding(settings["prior"]), *(ngrams(matrix, prior) for matrix in counts.values())]
     scores = inner_scores(task, members, settings["folds"])
-    at_zero, *along = combined(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
+    at_zero, *along = combine(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
     liblinear = partial(linear.logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)
     fits = [_embedding(task, settings)]
     fits += [_of_words(task, name, matrix, liblinear)[0] for name, matrix in counts.items()]
