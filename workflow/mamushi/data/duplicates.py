@@ -100,10 +100,10 @@ def key(text: str) -> str:
 def shingles(text: str, words: int) -> frozenset[str]:
     """Return the sets of ``words`` consecutive words of a spaced key; a shorter one is one
     shingle."""
-    parts = text.split()
-    if len(parts) < words:
+    tokens = text.split()
+    if len(tokens) < words:
         return frozenset([text])
-    return frozenset(" ".join(parts[i : i + words]) for i in range(len(parts) - words + 1))
+    return frozenset(" ".join(tokens[i : i + words]) for i in range(len(tokens) - words + 1))
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
@@ -156,11 +156,11 @@ def near_pairs(keys: Sequence[str], threshold: float, words: int) -> Iterator[tu
 
     size, prefixes = _prefixes(keys, threshold, words)
     clusters = DuplicateClusters(len(keys))
-    parts = np.uint64(max(-(-len(prefixes) // PART), 1))
-    for part in range(int(parts)):
-        # All texts with a shingle are in one part.
-        some = prefixes[prefixes["hash"] % parts == part]
-        for i, j in _candidates(size, some, threshold, clusters):
+    count = np.uint64(max(-(-len(prefixes) // PART), 1))
+    for number in range(int(count)):
+        # All texts with a shingle have one number.
+        entries = prefixes[prefixes["hash"] % count == number]
+        for i, j in _candidates(size, entries, threshold, clusters):
             root_i, root_j = clusters.find(np.array([i, j]))
             if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
                 clusters.union(i, j)
@@ -208,27 +208,27 @@ def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[_Narro
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint16)
     size = np.zeros(len(keys), dtype=np.int32)
-    for part, row, hashed in _blocks(keys, words, "counted for near-duplicates"):
-        size[part] = np.bincount(row, minlength=part.stop - part.start)
+    for rows, row, hashed in _blocks(keys, words, "counted for near-duplicates"):
+        size[rows] = np.bincount(row, minlength=rows.stop - rows.start)
         slot = (hashed & np.uint64(slots - 1)).astype(np.int64)
         np.add.at(counters, slot, np.uint16(1))
         counters[slot[counters[slot] > _MOST]] = _MOST
     prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int32) + 1
-    found = [np.empty(0, PREFIX_ENTRY)]
-    for part, row, hashed in _blocks(keys, words, "compared for near-duplicates"):
+    prefixes = [np.empty(0, PREFIX_ENTRY)]
+    for rows, row, hashed in _blocks(keys, words, "compared for near-duplicates"):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
-        rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
-        shared = (count > 1) & (rare < prefix[part])[row]
+        rare = np.bincount(row[count == 1], minlength=rows.stop - rows.start)
+        shared = (count > 1) & (rare < prefix[rows])[row]
         row, hashed, count = row[shared], hashed[shared], count[shared]
         order = np.lexsort((hashed, count, row))
         row, hashed = row[order], hashed[order]
         place = rare[row] + np.arange(len(row)) - np.searchsorted(row, row)
-        inside = place < prefix[part][row]
+        inside = place < prefix[rows][row]
         entries = np.empty(int(inside.sum()), PREFIX_ENTRY)
-        entries["hash"], entries["row"] = hashed[inside], row[inside] + part.start
+        entries["hash"], entries["row"] = hashed[inside], row[inside] + rows.start
         entries["place"] = place[inside]
-        found.append(entries)
-    return size, np.concatenate(found)
+        prefixes.append(entries)
+    return size, np.concatenate(prefixes)
 
 
 def _blocks(
@@ -251,13 +251,13 @@ def _hashed(keys: Sequence[str], words: int) -> Hashes:
 
     A key of fewer words than a shingle has none: it is like no other.
     """
-    parts = pc.split_pattern(pa.array(keys, pa.string()), " ")
-    encoded = parts.values.dictionary_encode()
+    divided = pc.split_pattern(pa.array(keys, pa.string()), " ")
+    encoded = divided.values.dictionary_encode()
     digests = b"".join(
         blake2b(word.encode(), digest_size=8).digest() for word in encoded.dictionary.to_pylist()
     )
     word = np.frombuffer(digests, np.uint64)[encoded.indices.to_numpy()]
-    offsets = parts.offsets.to_numpy().astype(np.int64)
+    offsets = divided.offsets.to_numpy().astype(np.int64)
     row = np.repeat(np.arange(len(keys)), np.diff(offsets))
     starts = np.flatnonzero(np.arange(len(word)) + words <= offsets[1:][row])
     hashed = word[starts]

@@ -166,20 +166,20 @@ def _clean(raw: Raw, max_characters: int) -> Cells:
     return texts
 
 
-def _table(raw: Raw, kept: NDArray[np.bool_], texts: Cells, section: Objects) -> pa.Table:
-    """Return the examples: the rows of ``raw`` that are ``kept`` (n,), with their cleaned texts and
+def _table(raw: Raw, chosen: NDArray[np.bool_], texts: Cells, section: Objects) -> pa.Table:
+    """Return the examples: the ``chosen`` (n,) rows of ``raw``, with their cleaned texts and
     sections."""
-    n, ratio = int(kept.sum()), raw.log_density_ratio
+    n, ratio = int(chosen.sum()), raw.log_density_ratio
     columns: dict[str, Any] = {
-        "id": strings(some(raw.ids, kept)),
-        "text": strings(some(texts, kept)),
-        "domain": pc.if_else(pa.array(raw.forget[kept]), FORGET, RETAIN),
+        "id": strings(some(raw.ids, chosen)),
+        "text": strings(some(texts, chosen)),
+        "domain": pc.if_else(pa.array(raw.forget[chosen]), FORGET, RETAIN),
         "section": pa.array(section, pa.string()),
-        "log_density_ratio": pa.nulls(n, pa.float64()) if ratio is None else some(ratio, kept),
-        "group": strings(some(raw.group, kept) if raw.group else [None] * n),
+        "log_density_ratio": pa.nulls(n, pa.float64()) if ratio is None else some(ratio, chosen),
+        "group": strings(some(raw.group, chosen) if raw.group else [None] * n),
     }
     for name, label in raw.labels.items():
-        of = some(label, kept)
+        of = some(label, chosen)
         with located(f"label {name}"):
             values = of.arrow() if isinstance(of, Cells) else pa.array(of)
         if isinstance(of, Cells) and pa.types.is_primitive(values.type):

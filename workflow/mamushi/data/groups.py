@@ -42,11 +42,11 @@ def place_groups(
     pairs, counts = np.unique(unit[:, None] * width + kinds, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(size) + 1) * width)
     owed = np.zeros((width, len(portions)))
-    part = np.full(len(size), -1)
+    place = np.full(len(size), -1)
     for group in several[np.argsort(-weight, kind="stable")].tolist():
         at = slice(starts[group], starts[group + 1])
         kind, n = pairs[at] % width, counts[at][:, None]
         cost = (n * (n - 2 * owed[kind])).sum(axis=0) / portions
-        part[group] = np.argmin(np.round(cost, 9))
-        owed[kind] += n * (portions - (np.arange(len(portions)) == part[group]))
-    return np.asarray(part[unit], dtype=np.int64)
+        place[group] = np.argmin(np.round(cost, 9))
+        owed[kind] += n * (portions - (np.arange(len(portions)) == place[group]))
+    return np.asarray(place[unit], dtype=np.int64)

@@ -47,13 +47,13 @@ def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
 
     Raises ``UserError`` when it is missing or damaged, and for an id that it lacks: then ``do``.
     """
-    parts, words = [], list[NDArray[np.float64]]()
-    for part in read_groups(examples, schemas.EXAMPLES):
+    tables, words = [], list[NDArray[np.float64]]()
+    for group in read_groups(examples, schemas.EXAMPLES):
         # Of texts no more than their lengths are kept, and few are divided into words at once.
-        rows = range(0, len(part), _ROWS)
-        words += [word_counts(part["text"].slice(row, _ROWS)) for row in rows]
-        parts.append(part.drop_columns(["text", "section", "log_density_ratio"]))
-    table, asked = pa.concat_tables(parts), as_arrow(ids)
+        rows = range(0, len(group), _ROWS)
+        words += [word_counts(group["text"].slice(row, _ROWS)) for row in rows]
+        tables.append(group.drop_columns(["text", "section", "log_density_ratio"]))
+    table, asked = pa.concat_tables(tables), as_arrow(ids)
     places = places_of(asked, table["id"])
     if (missing := np.flatnonzero(places < 0)).size:
         name = asked[int(missing[0])].as_py()

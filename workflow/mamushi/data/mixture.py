@@ -159,10 +159,10 @@ def log_density_ratio(mixture: Mixture, tokens: ConceptRows) -> NDArray[np.float
     """Return log p1(x)/p2(x) of each text in nats, shape (N,); it is exact."""
     ratio = np.empty(len(tokens))
     for start in range(0, len(tokens), _ROWS):
-        part = slice(start, start + _ROWS)
-        components = component_log_likelihoods(mixture, tokens[part])
+        rows = slice(start, start + _ROWS)
+        components = component_log_likelihoods(mixture, tokens[rows])
         p1, p2 = (logsumexp(components, axis=1, b=weights) for weights in mixture.weights)
-        ratio[part] = p1 - p2
+        ratio[rows] = p1 - p2
     return ratio
 
 
@@ -170,8 +170,8 @@ def spell(mixture: Mixture, tokens: ConceptRows, rng: np.random.Generator) -> It
     """Yield the texts: a synonym of each concept, drawn uniformly, with a space between."""
     synonyms = len(mixture.words) // mixture.backbone.shape[1]
     for start in range(0, len(tokens), _ROWS):
-        part = tokens[start : start + _ROWS].astype(np.int64)
-        spelt = part * synonyms + rng.integers(synonyms, size=part.shape)
+        rows = tokens[start : start + _ROWS].astype(np.int64)
+        spelt = rows * synonyms + rng.integers(synonyms, size=rows.shape)
         yield from (" ".join(mixture.words[w] for w in row if w >= 0) for row in spelt)
 
 

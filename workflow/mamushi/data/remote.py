@@ -56,27 +56,27 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     if not refresh and _recorded(receipt):
         return target
     folder = receipt.parent
-    part, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
+    unfinished, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
     with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
         system, names = _remote_files(url, target.name)
         revisions = {name: _revision(system.info(path)) for path, name in names.items()}
         if _recorded(receipt) == revisions:
             return target
         print(f"{display_url(url)}: fetching {len(names):,} files", file=sys.stderr)
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
         content = {}
         for path, name in names.items():
-            if not (part / name).resolve().is_relative_to(part.resolve()):
+            if not (unfinished / name).resolve().is_relative_to(unfinished.resolve()):
                 # A bucket may call a file anything.
                 raise ValueError(f"{name!r} lies outside of its copy")
-            (part / name).parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(path, str(part / name))
+            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(path, str(unfinished / name))
             content[name] = {"url": display_url(system.unstrip_protocol(path))}
-            content[name] |= {"revision": revisions[name], "sha256": digests.of(part / name)}
+            content[name] |= {"revision": revisions[name], "sha256": digests.of(unfinished / name)}
         record = {"url": display_url(url), "name": target.name, "files": content}
-        write_json(part / COPY_RECEIPT, record)
+        write_json(unfinished / COPY_RECEIPT, record)
         shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
+        unfinished.rename(folder)
     return target
 
 

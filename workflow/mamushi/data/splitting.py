@@ -31,8 +31,8 @@ def apportion(
     quota = n * shares
     counts = np.floor(quota + _TOLERANCE).astype(np.int64)
     # Only a section whose quota is not whole may be rounded up; so no count is off by 1 or more.
-    rest = np.where(quota - counts > _TOLERANCE, quota - counts + owed, -np.inf)
-    for section in np.argsort(-np.round(rest, 9), kind="stable")[: n - counts.sum()]:
+    remainders = np.where(quota - counts > _TOLERANCE, quota - counts + owed, -np.inf)
+    for section in np.argsort(-np.round(remainders, 9), kind="stable")[: n - counts.sum()]:
         counts[section] += 1
     return counts, owed + quota - counts
 
@@ -123,14 +123,14 @@ def limited(
     A smaller limit keeps a subset of what a larger one keeps. Texts are drawn, not groups: a group
     of which fewer texts stay is less of a dependence, and the numbers are as they were asked for.
     """
-    kept = np.ones(len(forget), dtype=bool)
+    stays = np.ones(len(forget), dtype=bool)
     for domain, most in ((True, limit["forget"]), (False, limit["retain"])):
         for section in SECTIONS:
             rows = np.flatnonzero((forget == domain) & (sections == section))
             if most is not None and len(rows) > most:
                 order = _generator(seed, "limit", domain, section).permutation(rows)
-                kept[order[most:]] = False
-    return kept
+                stays[order[most:]] = False
+    return stays
 
 
 def _generator(seed: int, *purpose: object) -> np.random.Generator:
