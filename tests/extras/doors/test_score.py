@@ -154,7 +154,6 @@ def test_bad_input_is_refused_in_a_line(
     there.touch()
     for with_, to, words, line in (
         (scorer, out, ["--text", "none"], "no column 'none'"),
-        (scorer, out, ["--model", "ours"], "needs no model"),
         (scorer, tmp_path / "o.tsv", [], "no such format"),
         (scorer, there, [], "exists already"),
         (damaged, out, [], "damaged"),

@@ -126,7 +126,7 @@ class Scorer:
 
 def read_scorer(path: Path, model: str | None = None) -> Scorer:
     """Read a scorer. Raises ``UserError`` for a missing or damaged file, for one that scores
-    nothing, and for a ``model`` that is not the one that it needs."""
+    nothing, and where one of vectors has no ``model``."""
     try:
         scorer = trained_metadata(path)["scorer"]
     except (UserError, KeyError):
@@ -135,9 +135,7 @@ def read_scorer(path: Path, model: str | None = None) -> Scorer:
         # Whatever it is, it may be the user's own.
         do = "give what mamushi export --to scorer wrote"
         raise UserError("is no scorer, or is damaged", where=path, do=do) from None
-    if (scorer["vectors"] is None) != (model is None):
-        if model is not None:
-            raise UserError("scores words, and needs no model", where=path, do="leave --model out")
+    if scorer["vectors"] is not None and model is None:
         do = f"name it with --model; it was {scorer['vectors']['source']}"
         raise UserError("scores vectors of a model", where=path, do=do)
     tensors = load_file(path)
@@ -150,7 +148,7 @@ def read_scorer(path: Path, model: str | None = None) -> Scorer:
         intercept=float(tensors["intercept"][0]),
         words={kind: _of_words(tensors, kind) for kind in kinds},
         vectors=tensors.get(f"{VECTORS}.weights"),
-        embedder=None if model is None else Embedder(model, scorer["vectors"], path),
+        embedder=scorer["vectors"] and Embedder(str(model), scorer["vectors"], path),
     )
 
 

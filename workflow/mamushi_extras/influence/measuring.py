@@ -19,7 +19,6 @@ half's (cross-fitting).
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,9 +156,6 @@ class Slopes:
         """Return the slope of each token's loss along the gradients, (predicted,)."""
         moved = self._moved()
         length = _norm([along for _, along in moved])
-        if not math.isfinite(length):
-            problem = "influence: the gradient of the target texts is not finite"
-            raise UserError(problem, do="lower training.learning_rate or train in fp32")
         if length == 0:
             return np.zeros(count_predicted(self.texts))
         h = self.eps * _norm([parameter.detach() for parameter in self.trained]) / length
@@ -175,8 +171,8 @@ class Slopes:
             shard.copy_(weight)
         slopes: Doubles = (sides[0] - sides[1]) / (2 * h)
         if not np.isfinite(slopes).all():
-            problem = "influence: a loss beside the weights of the training is not finite"
-            raise UserError(problem, do="train in fp32")
+            problem = "influence: a loss, or the gradient of the target texts, is not finite"
+            raise UserError(problem, do="lower training.learning_rate or train in fp32")
         return slopes
 
 

@@ -104,7 +104,7 @@ def influence_scores(
     job: Job,
 ) -> None:
     """Rank the forget set by the influence of its texts, the sum of that of their tokens; the
-    embeddings say which texts are ranked. Raises ``UserError`` for an influence of other texts."""
+    embeddings say which texts are ranked. Raises as ``read_influence``."""
     import numpy as np
 
     from mamushi.selection.scores import read_pool

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
 from mamushi.evaluation.paired import UPPER, variance_and_errors
 from mamushi.evaluation.sad import Floats
@@ -239,10 +238,8 @@ def _beside_gold(low: float, high: float) -> str:
 
 
 def _mean_log_likelihood(path: Path, texts: Mapping[str, Sequence[Any]]) -> Floats:
-    """Read that of each text (n,). Raises ``UserError`` for a file of other ones."""
+    """Read that of each text (n,)."""
     table = read_table(path, LIKELIHOODS).to_pydict()
-    if any(table[name] != texts[name] for name in texts):
-        problem = "is of other texts than the others"
-        raise UserError(problem, where=path, do="delete it and run again")
+    assert all(table[name] == texts[name] for name in texts), f"{path} is of other texts"
     nll, tokens = (np.array(table[name], dtype=np.float64) for name in ("nll", "tokens"))
     return -nll / tokens

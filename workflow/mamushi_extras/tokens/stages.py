@@ -40,8 +40,8 @@ def token_scores(
     job: Job,
 ) -> None:
     """Score every token of the forget set by one selector of tokens; by ``influence`` those of the
-    retain texts as well. Raises ``UserError`` as the selector, and for an influence of other texts
-    or other tokens: a model that was contaminated before may have another tokenizer than its base,
+    retain texts as well. Raises ``UserError`` as the selector, and for an influence of other
+    tokens: a model that was contaminated before may have another tokenizer than its base,
     from which retraining starts."""
     from dataclasses import replace
 

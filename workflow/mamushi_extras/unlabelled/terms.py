@@ -17,7 +17,7 @@ from pathlib import Path
 import regex
 
 from mamushi.data.scripts import LETTER, UNSPACED
-from mamushi.errors import UserError, located
+from mamushi.errors import located
 
 PATTERN = re.compile(r"/(.*)/", re.DOTALL)
 LETTERS = rf"[[\w\p{{M}}\p{{N}}]--{UNSPACED}]"
@@ -27,8 +27,7 @@ UNSEEN = regex.compile(r"[\p{Cf}\p{Default_Ignorable_Code_Point}]")
 
 
 def read_terms(path: str) -> Callable[[str], bool]:
-    """Return what says of a text whether it has a term of a file. Raises ``UserError`` for a file
-    without terms."""
+    """Return what says of a text whether it has a term of a file."""
     words, patterns = list[str](), list[re.Pattern[str]]()
     with located(path):
         for line in Path(path).read_text(encoding="utf-8-sig").splitlines():
@@ -37,8 +36,6 @@ def read_terms(path: str) -> Callable[[str], bool]:
                 patterns.append(re.compile(written[1], re.IGNORECASE))
             elif word := folded(line):
                 words.append(word)
-    if not words and not patterns:
-        raise UserError("has no terms", where=path, do="write a term or /expression/ a line")
     search = finder(words)
     return lambda text: search(text) or any(pattern.search(text) for pattern in patterns)
 
