@@ -367,7 +367,7 @@
   // A row has as many lines as nine of ten texts need, of at most three.
   function measure() {
     const root = document.documentElement;
-    const needed = Math.ceil(mostly / (innerWidth < 768 ? 40 : 90));
+    const needed = Math.ceil(mostly / (innerWidth < 768 ? 40 : (innerWidth - 420) / 8));
     const lines = Math.min(3, Math.max(needed, partial || comparing() ? 2 : 1));
     rowHeight = Math.round((1.1 + 1.17 * lines) * parseFloat(getComputedStyle(root).fontSize));
     root.style.setProperty("--row", rowHeight + "px");
