@@ -22,15 +22,6 @@ TABLES = {
         ["generations", "relapse"],
         lambda wildcards: measured(config["probe"], grid.probes(config)),
     ),
-    "qualitative": (
-        "Rankings",
-        ["qualitative_ranking"],
-        lambda wildcards: [
-            pattern.format(**run, selector=RATIO)
-            for run in grid.example_runs(config)
-            for pattern in (paths.EXAMPLES, paths.SCORES)
-        ],
-    ),
     "evidence_tables": (
         "Evidence",
         grid.EVIDENCE_TABLES,
@@ -43,7 +34,7 @@ TEXTS = {
     "tables": "sad_differences",
     "half_gap": "synergy",
     "probes": "generations",
-    "qualitative": "qualitative_ranking",
+    "evidence_tables": "qualitative_ranking",
 }
 
 for made, (category, made_tables, made_of) in TABLES.items():

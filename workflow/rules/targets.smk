@@ -22,7 +22,7 @@ rule studies:
 rule evidence:
     input:
         lambda wildcards: labelled(GRID),
-        expand(paths.TABLE, table=[*grid.EVIDENCE_TABLES, "qualitative_ranking"]),
+        expand(paths.TABLE, table=grid.EVIDENCE_TABLES),
         expand(paths.FIGURE, figure=figures_of("evidence")),
         [
             paths.CELL_FIGURE.format(figure=figure, **run)

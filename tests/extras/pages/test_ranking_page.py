@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -10,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.cli import main
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.ranking import SelectorRanking, excerpt
-from mamushi.io import paths, schemas
-from mamushi.io.tables import read_table
+from mamushi.evidence.ranking import SelectorRanking, end_rows, excerpt
+from mamushi.io import paths
 from mamushi_extras.pages.ranking_page import (
     page_data,
     ranking_html,
@@ -107,11 +104,7 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
     write_texts(paths.under(tmp_path, paths.EXAMPLES, dataset="d"), texts)
     path = paths.under(tmp_path, paths.SCORES, **cell, selector="mamushi")
     write_scores(path, list(texts), np.linspace(5, -5, 25), range(1, 26))
-    settings = json.dumps({"cells": [cell], "selector": "mamushi"})
-    out = tmp_path / "tables"
-    command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
-    assert main([*command, "--settings", settings]) == 0
-    rows = read_table(out / "qualitative_ranking.parquet", schemas.QUALITATIVE_RANKING).to_pylist()
+    rows = end_rows(tmp_path, {**cell, "selector": "mamushi"})
     assert [row["id"] for row in rows] == [*list(texts)[:10], *list(texts)[:-11:-1]]
     assert rows[10] | {"text": ""} == {
         **{**cell, "selector": "mamushi", "end": "bottom", "place": 1, "rank": 25},
@@ -119,5 +112,3 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
     }
     assert all(re.match(r"d\*\*\* \d+ word", row["text"]) for row in rows)
     assert {len(row["text"]) for row in rows} <= {299, 300}
-    lines = (out / "qualitative_ranking.csv").read_text(encoding="utf-8").splitlines()
-    assert [row["id"] for row in csv.DictReader(lines)] == [row["id"] for row in rows]

@@ -23,7 +23,7 @@ STUDY_TABLES = TABLES[:4]
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "geometry"),
-    *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
+    *("agreement", "predicted", "runtime", "runtime_summary", "paper", "qualitative_ranking"),
 )
 NO_GOLD = "nobody marked the domain in it, so there is no gold standard, frontier, SAD or half-gap"
 OF_SWEEP = ("dataset", "model", "unlearner", "selector")

@@ -158,20 +158,24 @@ def glimpse(
     return top, [p for p in range(removed - around, removed + around) if len(top) <= p < total]
 
 
-def list_ends(ranking: SelectorRanking, places: int = _ENDS) -> list[dict[str, Any]]:
-    """Return the first and the last ``places`` of a ranking: ``end, place, rank, score, id``. No
-    example is at both ends; place 1 of the bottom is the last rank."""
+def end_rows(root: Path, run: Mapping[str, Any], places: int = _ENDS) -> list[dict[str, Any]]:
+    """Return rows of the table ``qualitative_ranking``, the first and the last ``places`` of the
+    ranking of a ``run`` (the cell and the selector). No example is at both ends; place 1 of the
+    bottom is the last rank."""
+    ranking = read_ranking(paths.under(root, paths.SCORES, **run))
     n = len(ranking.ids)
     top = min(places, (n + 1) // 2)
     ends = [("top", p, p + 1) for p in range(top)]
     ends += [("bottom", n - 1 - p, p + 1) for p in range(min(places, n - top))]
+    ids = [ranking.ids[position] for _, position, _ in ends]
+    texts = read_texts_of(paths.under(root, paths.EXAMPLES, **run), ids)
     return [
         {
-            **{"end": end, "place": place, "rank": position + 1},
+            **{**run, "end": end, "place": place, "rank": position + 1},
             "score": float(ranking.scores[position]),
-            "id": ranking.ids[position],
+            **{"id": ranking.ids[position], "text": excerpt(text)},
         }
-        for end, position, place in ends
+        for (end, position, place), text in zip(ends, texts, strict=True)
     ]
 
 

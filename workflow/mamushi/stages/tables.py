@@ -190,45 +190,17 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     publish(out_folder, results, job.origin, {"generations.rst": printed_generations(generations)})
 
 
-class Qualitative(Settings):
-    """The first seed's runs of each dataset and model, and the selector of the ratio."""
-
-    cells: list[dict[str, Any]] = setting(grid.example_runs)
-    selector: str = setting("removal.ratio")
-
-
-def qualitative(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: Qualitative, job: Job
-) -> None:
-    """Collect the first and the last texts of rankings."""
-    from mamushi.evidence import ranking
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
-
-    rows: list[dict[str, Any]] = []
-    for cell in settings.cells:
-        about = {**cell, "selector": settings.selector}
-        ends = ranking.list_ends(ranking.read_ranking(paths.under(root, paths.SCORES, **about)))
-        examples = paths.under(root, paths.EXAMPLES, **cell)
-        texts = ranking.read_texts_of(examples, [row["id"] for row in ends])
-        rows += [
-            {**about, **row, "text": ranking.excerpt(text)}
-            for row, text in zip(ends, texts, strict=True)
-        ]
-    pages = {"qualitative_ranking.rst": ranking.printed_ranking(rows)}
-    publish(out_folder, [(schemas.QUALITATIVE_RANKING, rows)], job.origin, pages)
-
-
 def timed(config: Config) -> dict[str, list[str]]:
     """Return the grid's selectors of texts, each with itself and what it is derived from."""
     return {name: of_selectors.chain(config, name) for name in ranked(config)}
 
 
 class EvidenceSettings(Settings):
-    """``selector`` is the one whose scores estimate the log-density ratio; ``chains`` have by
-    selector itself and what it is derived from."""
+    """``examples`` are the first seed's cells, ``selector`` is the one whose scores estimate the
+    log-density ratio; ``chains`` have by selector itself and what it is derived from."""
 
     cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
+    examples: list[dict[str, Any]] = setting(grid.example_runs)
     predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
     selector: str = setting("removal.ratio")
     targets: list[dict[str, Any]] = setting("evidence.targets")
@@ -238,8 +210,10 @@ class EvidenceSettings(Settings):
 def evidence(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: EvidenceSettings, job: Job
 ) -> None:
-    """Join what the runs tell before any retraining, and add the advice that follows."""
+    """Join what the runs tell before any retraining, and add the advice that follows, and the first
+    and the last texts of rankings."""
     from mamushi.evidence.advice import advice, read_frontier
+    from mamushi.evidence.ranking import end_rows, printed_ranking
     from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_rows
     from mamushi.io import schemas
     from mamushi.io.tables import publish
@@ -266,11 +240,15 @@ def evidence(
     targets = [(target["target"], target["value"]) for target in settings.targets]
     rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
     costs = cost_rows(rows["diagnostics"], settings.chains, root)
+    runs = [{**cell, "selector": settings.selector} for cell in settings.examples]
+    ends = [row for run in runs for row in end_rows(root, run)]
     results = {
         **joined,
+        schemas.QUALITATIVE_RANKING: ends,
         schemas.RUNTIME: costs,
         schemas.ADVICE: advice(curves, targets, rows["predicted"]),
         schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], settings.selector),
         schemas.RUNTIME_SUMMARY: runtime_rows(costs),
     }
-    publish(out_folder, results.items(), job.origin)
+    pages = {"qualitative_ranking.rst": printed_ranking(ends)}
+    publish(out_folder, results.items(), job.origin, pages)
