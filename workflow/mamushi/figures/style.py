@@ -132,13 +132,6 @@ def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
     return legend_below(drawn.figure, "\n".join(filter(None, notes)))
 
 
-def blank(reason: str) -> Figure:
-    """Return a figure that says why there is nothing to draw."""
-    figure = plt.figure(figsize=(COLUMN, HEIGHT))
-    figure.text(0.5, 0.5, f"Nothing to draw:\n{reason}", ha="center", va="center")
-    return figure
-
-
 def legend_below(figure: Figure, title: str = "") -> Figure:
     """Return the figure with room for one legend below it, of all lines that have a name."""
     drawings = {str(line.get_label()): line for axes in figure.axes for line in axes.get_lines()}

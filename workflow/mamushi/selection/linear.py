@@ -120,7 +120,10 @@ def fit_standardised(
     """Return the decision function of embeddings that are standardised by the training rows in
     float32, with their mean and scale (d,)."""
     x = task.embeddings[task.train].astype(np.float32)
-    mean, scale = moments_of(x)
+    mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    # A constant column says nothing, and is left at zero.
+    scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf
+    mean, scale = mean.astype(np.float32), scale.astype(np.float32)
     decide = logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
     return decide, mean, scale
 
@@ -129,13 +132,6 @@ def estimate_standardised(task: Task, prior: float) -> Fit:
     """Return held-out logits of ``fit_standardised``."""
     decide, mean, scale = fit_standardised(task, prior)
     return task.scored(lambda rows: decide((task.embeddings[rows] - mean) / scale)), {}
-
-
-def moments_of(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
-    # A constant column says nothing, and is left at zero.
-    scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf
-    return mean.astype(np.float32), scale.astype(np.float32)
 
 
 def count_ngrams(pool: Pool) -> list[sparse.csr_matrix]:
@@ -149,18 +145,14 @@ def count_ngrams(pool: Pool) -> list[sparse.csr_matrix]:
             n_features=2**BITS,
             alternate_sign=False,
             norm=None,
-            preprocessor=_readable if analyzer == "word" else None,
+            # A space behind each word, where a script has none.
+            preprocessor=(lambda text: spaced(text.lower())) if analyzer == "word" else None,
             # A word of one letter is a word.
             token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
             dtype=np.float32,
         )
         counts.append(hashed.transform(pool.texts.tolist()))
     return counts
-
-
-def _readable(text: str) -> str:
-    """Return a text in small letters, with a space behind each word."""
-    return spaced(text.lower())
 
 
 def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:

@@ -15,13 +15,15 @@ SHOWN = {"recovered": "of the whole gap", "deep": "of the deep gap"}
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw shares with their 95% intervals, dotted to 0 and 1 at the ends; beside them the levels
     of beta 0 and gold, and what a removal by chance has that recovers in proportion."""
+    import matplotlib.pyplot as plt
     import pandas as pd
 
     from mamushi.figures.style import (
+        COLUMN,
+        HEIGHT,
         INTERVALS,
         REFERENCE,
         SHARE_LIMITS,
-        blank,
         curves,
         finish,
         marks,
@@ -46,7 +48,10 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
             bare = part.drop(columns=["value_low", "value_high"]).drop_duplicates("selector")
             parts += [part, *(bare.assign(beta=end, value=end) for end in (0.0, 1.0))]
     if not parts:
-        return blank(rows.withheld.iloc[0])
+        figure = plt.figure(figsize=(COLUMN, HEIGHT))
+        words = f"Nothing to draw:\n{rows.withheld.iloc[0]}"
+        figure.text(0.5, 0.5, words, ha="center", va="center")
+        return figure
     long = pd.concat(parts).dropna(subset=["value"])
     drawn = curves(long, grid, ends=True, errorbar=None)
     for (row, column), axes in drawn.axes_dict.items():
