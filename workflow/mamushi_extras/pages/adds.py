@@ -6,13 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.io.paths import RANKING
-
-
-def cell_pages() -> list[str]:
-    """Return the page to browse a cell's ranking."""
-    return [RANKING]
-
 
 def start_page(
     root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
