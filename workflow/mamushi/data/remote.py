@@ -1,8 +1,7 @@
 """Files on the hub, in a bucket or on a web server: copied once into ``results``.
 
-All that reads works on the copy, by its content: no job asks a server but that of the rule
-``fetch``. Names and passwords are the libraries' own business, and none of them stands in a message
-or a result.
+No job asks a server but that of the rule ``fetch``. Names and passwords are the libraries' own
+business, and none of them stands in a message or a result.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import contextlib
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -24,10 +23,7 @@ from mamushi.running.locks import exclusive
 
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
-REVISION = (
-    *("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified"),
-    *("Last-Modified", "size"),
-)
+REVISION = ("ETag", "etag", "generation", "blob_id", "Last-Modified", "size")
 """Keys by which servers tell content from another one."""
 
 
@@ -59,7 +55,11 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     unfinished, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
     with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
         system, names = _remote_files(url, target.name)
-        revisions = {name: _revision(system.info(path)) for path, name in names.items()}
+        revisions = {
+            name: " ".join(str(info[key]) for key in REVISION if info.get(key) is not None)
+            for path, name in names.items()
+            for info in [system.info(path)]
+        }
         if _recorded(receipt) == revisions:
             return target
         print(f"{display_url(url)}: fetching {len(names):,} files", file=sys.stderr)
@@ -80,17 +80,12 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     return target
 
 
-def _revision(info: Mapping[str, Any]) -> str:
-    return " ".join(str(info[key]) for key in REVISION if info.get(key) is not None)
-
-
-def _recorded(receipt: Path) -> dict[str, str] | None:
-    """Return what revision each file of a copy has; None without one, or of one that changed."""
+def _recorded(receipt: Path) -> dict[str, str]:
+    """Return what revision each file of a copy has; none without one, or of one that changed."""
     with contextlib.suppress(UserError):
         if digests.content_digests([str(receipt)]):
-            files = read_json(receipt)["files"]
-            return {name: file["revision"] for name, file in files.items()}
-    return None
+            return {name: f["revision"] for name, f in read_json(receipt)["files"].items()}
+    return {}
 
 
 def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
@@ -100,8 +95,8 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
 
     place = pinned(url) if url.startswith("hf:") else url
     match, names = HUB.fullmatch(place), dict[str, str]()
-    options: dict[str, Any] = {}
-    if url.startswith("http"):
+    is_web, options = url.startswith("http"), dict[str, Any]()
+    if is_web:
         from aiohttp import ClientTimeout
 
         timeout = ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
@@ -110,14 +105,12 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
         options |= {"encoded": True, "headers": {"Accept-Encoding": "identity"}}
     bare = (place.partition("?")[0] if match else place).rstrip("/")
     system, path = fsspec.url_to_fs(bare, skip_instance_cache=True, **options)
-    if url.startswith("http"):
-        names = {path: last}
-    elif match and not match["path"]:
+    if match and not match["path"]:
         paths = _split_files(match)
         names = {path: f"{last}/{path.split('/', 3)[3].replace('/', '-')}" for path in paths}
-    elif "*" in path:
+    elif "*" in path and not is_web:
         names = {path: path.rpartition("/")[2] for path in system.glob(path)}
-    elif system.info(path)["type"] == "file":
+    elif is_web or system.info(path)["type"] == "file":
         names = {path: last}
     else:
         names = {inner: last + inner[len(path) :] for inner in system.find(path)}
