@@ -90,7 +90,7 @@ def token_nll(
 
 
 def perplexity_table(
-    result: TextNll, domains: NDArray[np.str_], remedy: str = "lower training.learning_rate"
+    result: TextNll, domains: NDArray[np.str_], remedy: str = "lower its learning_rate"
 ) -> Mapping[str, list[Any]]:
     """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
     predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""

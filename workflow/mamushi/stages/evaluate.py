@@ -23,7 +23,6 @@ class Evaluate(OpenedArm):
 
     evaluation: MeasuredDeep = setting("evaluation")
     trains: Trains | None = setting(trains, default=None)
-    unlearner: str | None = setting(lambda config, arm: Arm.parse(arm).unlearner, default=None)
 
 
 def evaluate(
@@ -56,8 +55,7 @@ def evaluate(
     if settings.trains:
         speed_up(model, accelerator, settings.trains, length, job)
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
-    where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
-    table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")
+    table = perplexity_table(text_losses, texts.domains)
     if accelerator.is_main_process:
         write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
         write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
