@@ -12,8 +12,8 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports, to_device
+from mamushi.lm.device import share_batches
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
@@ -88,7 +88,7 @@ def model_batches(
     purpose: str,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
     """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, their
-    batch, and whether the pass counts: processes share them, as ``sharding.split``."""
+    batch, and whether the pass counts: processes share them, as ``share_batches``."""
     model.eval()
     shared = supports(model)
     if accelerator.device.type == "cpu":
@@ -96,7 +96,7 @@ def model_batches(
         batch_tokens = min(batch_tokens, CACHED // text_config.hidden_size)
     rows_of_batches = list(batches(texts.lengths, batch_tokens, shared=shared))
     with Progress(len(texts), purpose, "text") as progress:
-        for rows, counts in sharding.split(rows_of_batches, accelerator):
+        for rows, counts in share_batches(rows_of_batches, accelerator):
             yield rows, batch_of(texts, rows, accelerator.device, shared=shared), counts
             progress.advance(len(rows))
 

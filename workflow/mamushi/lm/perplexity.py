@@ -16,8 +16,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.tables import DOMAINS
-from mamushi.lm import sharding
 from mamushi.lm.batches import model_batches
+from mamushi.lm.device import all_reduce
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet
@@ -86,7 +86,7 @@ def token_nll(
             before = np.cumsum(counts[rows]) - counts[rows]
             places = np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])
             losses[places] = nll.cpu().numpy()
-    return sharding.all_reduce(losses, accelerator)
+    return all_reduce(losses, accelerator)
 
 
 def perplexity_table(

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mamushi.io.tables import FORGET
-from mamushi.lm import sharding
 from mamushi.lm.batches import Batch
+from mamushi.lm.device import all_reduce
 from mamushi.lm.tokens import TokenSet, subset
 
 ROUNDS, CLOSE = 500, 1e-7
@@ -131,7 +131,7 @@ class LogitTable:
             nll = raked_nll(logits[inside], targets[inside], frequencies, self._accelerator)
             sums.index_add_(0, of[inside], nll.double())
         raked = np.full(len(self._texts), np.nan)
-        raked[self._raking.rows] = sharding.all_reduce(sums.cpu().numpy(), self._accelerator)
+        raked[self._raking.rows] = all_reduce(sums.cpu().numpy(), self._accelerator)
         return raked
 
 
@@ -142,13 +142,13 @@ def raked_nll(
     once the mean prediction over all processes' positions is ``frequencies`` (T,)."""
     log_table = logits.log_softmax(1)
     table = log_table.exp()
-    positions = float(sharding.all_reduce(np.array([float(len(table))]), accelerator)[0])
+    positions = float(all_reduce(np.array([float(len(table))]), accelerator)[0])
     bias = np.zeros_like(frequencies)
     for _ in range(ROUNDS):
         weights = torch.from_numpy(np.exp(bias)).to(table)
         scales = 1.0 / (table @ weights)
         shares = (weights * (table.t() @ scales)).double().cpu().numpy()
-        mean = sharding.all_reduce(shares, accelerator) / positions
+        mean = all_reduce(shares, accelerator) / positions
         if np.abs(mean - frequencies).sum() < CLOSE:
             break
         bias += np.log(frequencies) - np.log(np.maximum(mean, 1e-30))

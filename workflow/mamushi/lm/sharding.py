@@ -6,21 +6,18 @@ Checkpoints and trained tensors are stored whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from accelerate.utils import fsdp2_prepare_model
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 
 from mamushi.lm.parameters import decoder_blocks
-
-Item = TypeVar("Item")
 
 
 class _Root(nn.Module):
@@ -78,21 +75,3 @@ def fill(tensor: Tensor, stored: Tensor) -> None:
         where = (tensor.device_mesh, tensor.placements)
         stored = distribute_tensor(stored.to(tensor.device), *where, src_data_rank=None)
     tensor.copy_(stored)
-
-
-def split(batches: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
-    """Give this process's share of the batches, each with whether it counts: all make as many
-    passes of a sharded model, and who has less to do repeats the first."""
-    processes = accelerator.num_processes
-    for first in range(0, len(batches), processes):
-        place = first + accelerator.process_index
-        yield (batches[place], True) if place < len(batches) else (batches[0], False)
-
-
-def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
-    """Sum the values of all processes, each of which has its ``split`` share and 0 elsewhere."""
-    if accelerator.num_processes == 1:
-        return values
-    total = accelerator.reduce(torch.from_numpy(values).to(accelerator.device), "sum")
-    summed: NDArray[Any] = total.cpu().numpy()
-    return summed

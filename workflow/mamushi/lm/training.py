@@ -22,7 +22,7 @@ from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batch_of, examples_of_step, remaining_of_step, steps
-from mamushi.lm.device import deterministic, lacks_kernel
+from mamushi.lm.device import all_reduce, deterministic, lacks_kernel
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
 from mamushi.running import interruption
@@ -191,7 +191,7 @@ class Training:
         if self.accelerator.num_processes > 1 and steps % interruption.TOGETHER:
             return False
         late = np.array([time.monotonic() - self.saved >= self.checkpoint_seconds], np.int64)
-        return bool(sharding.all_reduce(late, self.accelerator)[0])
+        return bool(all_reduce(late, self.accelerator)[0])
 
     def save(self, state: Path) -> None:
         """Save everything of now."""

@@ -18,9 +18,10 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
+from mamushi.lm.device import all_reduce
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import TextNll, text_nll
-from mamushi.lm.sharding import all_reduce, local
+from mamushi.lm.sharding import local
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Descent, Objective, Step, Training, micro_batches
 from mamushi.registry import plugin

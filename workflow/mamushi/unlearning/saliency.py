@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from mamushi.lm import sharding
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batch_of, batches
+from mamushi.lm.device import all_reduce, share_batches
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import TextLoss
@@ -35,7 +35,7 @@ def gradients(
     tokens = float(forget.counted.sum())
     with Progress(len(forget), "saliency", "text") as progress:
         every = list(batches(forget.lengths, most, shared=shared))
-        for rows, counted in sharding.split(every, accelerator):
+        for rows, counted in share_batches(every, accelerator):
             batch = batch_of(forget, rows, accelerator.device, shared=shared)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
@@ -52,7 +52,7 @@ def largest(
     each has its shards."""
 
     def total(count: int) -> int:
-        return int(sharding.all_reduce(np.array([count]), accelerator)[0])
+        return int(all_reduce(np.array([count]), accelerator)[0])
 
     def above(bits: int) -> int:
         return total(sum(int((_bits(tensor) > bits).sum()) for tensor in values.values()))
