@@ -15,8 +15,6 @@ from typing import Annotated, Any, Literal
 from mamushi.config.kinds import *
 from mamushi.rooms import additions
 
-# What is compared -----------------------------------------------------------------------------
-
 
 class MainGrid(Section):
     """The main comparison; every combination of these lists is run."""
@@ -43,9 +41,6 @@ class Study(Cells):
 
     budgets: Budgets | None = None  #: Shares of the forget set to remove.
     selectors: Names | None = None  #: Selectors by name.
-
-
-# Data -----------------------------------------------------------------------------------------
 
 
 class Data(Section):
@@ -215,9 +210,6 @@ def sort_of(model: Mapping[str, Any]) -> type[Section]:
     return TinyModel if "family" in model else without
 
 
-# Embedding and selection ----------------------------------------------------------------------
-
-
 class Embedding(Shortened):
     """The representation of a text that all selectors share."""
 
@@ -346,11 +338,7 @@ class Evidence(Section):
     )
 
 
-class HeldOut(Shortened):
-    """How perplexity is measured on the held-out texts."""
-
-
-class MeasuredDeep(HeldOut):
+class MeasuredDeep(Shortened):
     """How perplexity is measured, and what is left of it without word frequencies."""
 
     deep_tokens: Natural = 16384  #: Most predicted tokens on which `deep` is measured; 0 for none.
@@ -394,9 +382,6 @@ class Configuration(Section):
     evaluation: Evaluation = Evaluation()
     execution: Execution = Execution()
     keep_checkpoints: bool = False  #: Keep tensors of retrained and unlearned models.
-
-
-# What rooms beside the core add -----------------------------------------------------------------
 
 
 def extended(

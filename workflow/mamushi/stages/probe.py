@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mamushi.config.sections import HeldOut, Prompts, Relearning
+from mamushi.config.sections import Prompts, Relearning, Shortened
 from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
@@ -86,7 +86,7 @@ class Relearn(OpenedArm):
 
     seed: int
     trains: Trains = setting(lambda config, model: Trains.of(config, model=model))
-    evaluation: HeldOut = setting("evaluation")
+    evaluation: Shortened = setting("evaluation")
     relearning: Relearning = setting("probe.relearning")
 
 

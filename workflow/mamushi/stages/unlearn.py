@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mamushi.config.kinds import Config
-from mamushi.config.sections import HeldOut, UnlearnTraining
+from mamushi.config.sections import Shortened, UnlearnTraining
 from mamushi.config.settings import setting
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
@@ -33,7 +33,7 @@ class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner."""
 
     precision: str = setting("models.{model}.training.precision")
-    evaluation: HeldOut = setting("evaluation")
+    evaluation: Shortened = setting("evaluation")
     unlearner: str
     kind: str = setting("unlearners.{unlearner}.kind")
     settings: dict[str, Any] = setting(unlearner_settings)
