@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -79,11 +79,8 @@ def page_texts(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
     masked = [mask(text) for text in texts]
     behind = {str(i): hidden(*pair) for i, pair in enumerate(zip(masked, texts, strict=True))}
-    return {
-        "ids": ids,
-        "texts": masked,
-        "hidden": {i: words for i, words in behind.items() if words},
-    }
+    behind = {i: words for i, words in behind.items() if words}
+    return {"ids": ids, "texts": masked, "hidden": behind}
 
 
 def positions_here(
@@ -110,22 +107,17 @@ def positions_here(
 
 
 def hidden(shown: str, text: str) -> list[list[Any]]:
-    """Return what stands in ``text`` where ``shown``, which is as long, differs from it, and from
-    which UTF-16 unit of ``shown`` on, since that is how JavaScript counts.
+    """Return what stands in ``text`` behind the stars of ``shown``, as long as it, and from which
+    UTF-16 unit of ``shown`` on, since that is how JavaScript counts.
 
     >>> hidden("Well, d***!", "Well, damn!")
     [[7, 'amn']]
     """
-    if shown == text:
-        return []
-    different = [star != letter for star, letter in zip(shown, text, strict=True)]
-    runs, place = list[list[Any]](), 0
-    for is_hidden, run in groupby(different):
-        start, place = place, place + len([*run])
-        if is_hidden:
-            before = shown[:start].encode("utf-16-le", "surrogatepass")
-            runs.append([len(before) // 2, text[start:place]])
-    return runs
+    return [
+        [len(shown[:start].encode("utf-16-le", "surrogatepass")) // 2, text[start:stop]]
+        for start, stop in (run.span() for run in re.finditer(r"\*+", shown))
+        if shown[start:stop] != text[start:stop]
+    ]
 
 
 def ranking_html(title: str, data: Mapping[str, Any]) -> str:
