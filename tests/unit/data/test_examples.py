@@ -90,7 +90,6 @@ def test_a_text_that_was_trained_on_is_not_evaluated_on() -> None:
         (["a", "b"], [True, True], {}, "the retain domain has no texts in its files"),
         ([" ", "b"], [True, False], {}, "forget domain has no texts after empty texts"),
         (["a", "A"], [True, False], {}, "no texts after duplicates and cross-posts"),
-        ([" ", "\n\t"], [True, False], {}, "all 2 texts are empty or white space"),
         (["a", "b" * 1001], [True, False], {}, "row 2: a text of 1,001 characters; allowed are"),
         (["a", "b"], [True, False], {"ids": ["x", "x"]}, "row 2: id 'x' is there twice, first in"),
         (["a", "b", "c"], [True, False, False], {}, "forget domain has no texts in section 'inf"),

@@ -160,9 +160,6 @@ def _clean(raw: Raw, max_characters: int) -> Cells:
         do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
         problem = f"a text of {lengths[long[0]]:,} characters"
         raise UserError(problem, where=raw.places[int(long[0])], do=do)
-    if not lengths.any():
-        problem = f"all {len(texts)} texts are empty or white space"
-        raise UserError(problem, do="check that the right column is read")
     return texts
 
 

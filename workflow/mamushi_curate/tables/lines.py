@@ -115,8 +115,6 @@ def shown_name(path: Path) -> str:
 
 def check_columns(path: str | Path, names: list[str], needed: Sequence[str]) -> None:
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
-    if needed and not names:
-        raise UserError("is empty", where=path, do="give a file with a header and rows")
     for name in needed:
         if names.count(name) > 1:
             problem = f"column {name!r} is there {names.count(name)} times"
