@@ -54,9 +54,8 @@ def _of_hub(args: argparse.Namespace) -> str:
     if chosen:
         match = HUB.fullmatch(value)
         if not match or match["path"]:
-            is_file = Path(chosen.get("config", "")).suffix in (".yaml", ".yml")
-            do = "did you mean '--out'?" if is_file else "leave it out: this has none"
-            raise UserError("is of a data set of the hub", where=f"--{next(iter(chosen))}", do=do)
+            where = f"--{next(iter(chosen))}"
+            raise UserError("is of a data set of the hub alone", where=where, do="leave it out")
         value = f"{value.partition('?')[0]}?{urlencode(chosen)}"
     return value
 

@@ -228,9 +228,6 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
     for name in BESIDE:
         if file := getattr(args, name):
             marks[name] = _places.as_configured(file)
-            if marks[name] == _places.as_configured(args.data):
-                do = "give a file of its own: DATA is what is ranked"
-                raise UserError("is DATA itself", where=f"--{name}", do=do)
     if (most := args.screen) is not None:
         marks["screen"] = int(most) if most.is_integer() else most
     if args.fair:
