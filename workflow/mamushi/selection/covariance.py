@@ -41,9 +41,9 @@ def score_gaussian(pool: Pool, settings: dict[str, Any]) -> Scored:
             estimate_covariance(p, mu, mu, settings["covariance"], "gaussian") for p, mu in domains
         ]
     scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(least=pool.width):
+    for rows, x in pool.blocks(least=pool.width):
         logs = [_log_density(density, x) for density in pair]
-        scores[part] = logs[0] - logs[1]
+        scores[rows] = logs[0] - logs[1]
     return Scored(scores, details={"shrinkage": [density.shrinkage for density in pair]})
 
 
@@ -63,12 +63,12 @@ def score_contrast(pool: Pool, settings: dict[str, Any]) -> Scored:
     about1 = estimate_covariance(pool, mu1, mu2, settings["covariance"], "lr_maha")
     between = solve_triangular(about1.root, mu1 - mu2, lower=True)
     scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(least=pool.width):
+    for rows, x in pool.blocks(least=pool.width):
         # With y = L^-1 (x - mu1), v = L^-1 (mu1 - mu2): |y|^2 and |y + v|^2.
         y = about1.whiten(x)
         to1 = np.linalg.norm(y, axis=0)
         y += between[:, None]
-        scores[part] = np.linalg.norm(y, axis=0) - to1
+        scores[rows] = np.linalg.norm(y, axis=0) - to1
     return Scored(scores, details={"shrinkage": about1.shrinkage})
 
 
@@ -88,8 +88,8 @@ def estimate_covariance(
         where = f"selectors.{selector}.covariance"
         raise UserError(problem, where=where, do="set it to ledoit-wolf")
     gram, fourth, shrinkage = np.zeros((d, d)), 0.0, 0.0
-    for part, x in pool.blocks(least=d):
-        x -= np.where(pool.forget[part][:, None], mu1, mu2)
+    for rows, x in pool.blocks(least=d):
+        x -= np.where(pool.forget[rows][:, None], mu1, mu2)
         gram += x.T @ x
         fourth += float((np.square(x).sum(axis=1) ** 2).sum())
     covariance = gram / n

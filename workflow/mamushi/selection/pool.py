@@ -89,8 +89,8 @@ class Pool:
 
         A block has ``BLOCK_BYTES``, or ``least`` rows where these are more.
         """
-        rows = max(least, BLOCK_BYTES // (8 * self.width))
-        for start in range(0, len(self.ids), rows):
-            part = slice(start, min(start + rows, len(self.ids)))
-            block = self.embeddings[part].astype("float64")
-            yield part, block
+        size = max(least, BLOCK_BYTES // (8 * self.width))
+        for start in range(0, len(self.ids), size):
+            rows = slice(start, min(start + size, len(self.ids)))
+            block = self.embeddings[rows].astype("float64")
+            yield rows, block

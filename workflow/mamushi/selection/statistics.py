@@ -36,8 +36,8 @@ def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
     shift = pool.embeddings[0].astype(np.float64)
     total = np.zeros((groups, pool.width))
     square = np.zeros((groups, pool.width))
-    for part, block in pool.blocks():
-        belongs = (group[part] == np.arange(groups)[:, None]).astype(np.float64)
+    for rows, block in pool.blocks():
+        belongs = (group[rows] == np.arange(groups)[:, None]).astype(np.float64)
         block -= shift
         total += belongs @ block
         square += belongs @ np.square(block, out=block)
@@ -58,8 +58,8 @@ def standard_scale(n: int, mean: Doubles, variance: Doubles) -> Doubles:
 def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
     """Return the means (d,) of the forget and of the retain embeddings: the paper's mu1 and mu2."""
     total = np.zeros((2, pool.width))
-    for part, block in pool.blocks():
-        forget = pool.forget[part]
+    for rows, block in pool.blocks():
+        forget = pool.forget[rows]
         total += np.stack([forget, ~forget]).astype(np.float64) @ block
     n1 = int(pool.forget.sum())
     return total[0] / n1, total[1] / (len(pool.ids) - n1)
@@ -69,9 +69,9 @@ def products(pool: Pool, directions: Doubles) -> tuple[Doubles, Doubles]:
     """Return products (n, m) of embeddings with ``directions`` (m, d), and squared norms (n,)."""
     along = np.empty((len(pool.ids), len(directions)))
     squares = np.empty(len(pool.ids))
-    for part, block in pool.blocks():
-        along[part] = block @ directions.T
-        squares[part] = np.einsum("ij,ij->i", block, block)
+    for rows, block in pool.blocks():
+        along[rows] = block @ directions.T
+        squares[rows] = np.einsum("ij,ij->i", block, block)
     return along, squares
 
 

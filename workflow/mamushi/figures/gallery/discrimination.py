@@ -24,13 +24,13 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     numbers = [reaches(cumulative.to_numpy(), share) for share in SHARES]
     words = ", ".join(f"{s:.0%}: k = {n}" for s, n in zip(SHARES, numbers, strict=True))
     singular = {name: geometry[f"singular_{name}"] for name in DOMAINS}
-    parts = {
+    drawings = {
         "(a) share of the power": [("_both", k, geometry.power / (geometry.power.sum() or 1))],
         f"(b) cumulative, {words}": [("_both", k, cumulative)],
         "(c) singular values": [(name, k, values) for name, values in singular.items()],
         "(d) relative to the first": [(name, k, v / v[0]) for name, v in singular.items()],
     }
-    panels = lines(grid, parts)
+    panels = lines(grid, drawings)
     _, cumulated, _, relative = panels.values()
     for share, n in zip(SHARES, numbers, strict=True):
         cumulated.plot([0, n, n], [share, share, 0], **REFERENCE)

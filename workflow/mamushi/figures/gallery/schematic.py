@@ -26,15 +26,15 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
 
     x = np.linspace(-5, 5, 401)
     forget, retain = FORGET_SHARE * norm.pdf(x, MEAN), (1 - FORGET_SHARE) * norm.pdf(x, -MEAN)
-    parts = []
+    frames = []
     for name, budget in STAGES.items():
-        kept = np.where(x < norm.isf(budget, MEAN), forget, 0)
-        for part, height in (("removed", forget - kept), ("forget", kept), ("retain", retain)):
+        left = np.where(x < norm.isf(budget, MEAN), forget, 0)
+        for part, height in (("removed", forget - left), ("forget", left), ("retain", retain)):
             columns = {"x": x, "height": height, "part": part, "stage": f"{name}, β = {budget:g}"}
-            parts.append(pd.DataFrame(columns))
+            frames.append(pd.DataFrame(columns))
     look = {"palette": {**TONES, "removed": "#E4E4E4"}, "multiple": "stack", "element": "poly"}
     shown = {"x": "x", "weights": "height", "hue": "part", "col": "stage", "bins": 100}
-    drawn = sns.displot(pd.concat(parts), **shown, **look, facet_kws={"legend_out": False})
+    drawn = sns.displot(pd.concat(frames), **shown, **look, facet_kws={"legend_out": False})
     drawn.set_titles("{col_name}")
     drawn.set(xlabel="log-density ratio", ylabel="density", xticks=[], yticks=[])
     sns.move_legend(drawn, "outside lower center", ncols=3, title=None)

@@ -39,20 +39,20 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     grid = {**grid, "selectors": [name for name in grid["selectors"] if name in tabled]}
     rows = rows_of(tables, schemas.EFFECTS, grid, "selector")
     rows["row"] += "\n" + rows.column
-    parts = []
+    panels = []
     for name, title in SHOWN.items():
-        part = rows[["row", "selector", "beta"]].assign(column=title)
+        panel = rows[["row", "selector", "beta"]].assign(column=title)
         for end in ("", "_low", "_high"):
-            part[f"value{end}"] = rows[f"{name}{end}"].astype(float)
-        if part.value.notna().any():
-            bare = part.drop(columns=["value_low", "value_high"]).drop_duplicates("selector")
-            parts += [part, *(bare.assign(beta=end, value=end) for end in (0.0, 1.0))]
-    if not parts:
+            panel[f"value{end}"] = rows[f"{name}{end}"].astype(float)
+        if panel.value.notna().any():
+            bare = panel.drop(columns=["value_low", "value_high"]).drop_duplicates("selector")
+            panels += [panel, *(bare.assign(beta=end, value=end) for end in (0.0, 1.0))]
+    if not panels:
         figure = plt.figure(figsize=(COLUMN, HEIGHT))
         words = f"Nothing to draw:\n{rows.withheld.iloc[0]}"
         figure.text(0.5, 0.5, words, ha="center", va="center")
         return figure
-    long = pd.concat(parts).dropna(subset=["value"])
+    long = pd.concat(panels).dropna(subset=["value"])
     drawn = curves(long, grid, ends=True, errorbar=None)
     for (row, column), axes in drawn.axes_dict.items():
         axes.plot([0, 1], [0, 1], label="in proportion", **{**REFERENCE, "linestyle": ":"})

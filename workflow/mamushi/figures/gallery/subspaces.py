@@ -24,7 +24,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     shared, moderate = ((angles <= edge).sum() for edge in BANDS)
     bands = f"{shared}, {moderate - shared}, {len(angles) - moderate}"
     energy = [(name, k, geometry[f"energy_{name}"]) for name in DOMAINS]
-    parts = {
+    drawings = {
         f"(a) affinity; same span from {SAME_SPAN}": [("_both", k, geometry.affinity)],
         "(b) angles: median, and % above 45°": [
             ("_both", k, geometry.angle_median),
@@ -33,7 +33,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
         f"(c) sorted at k = {len(angles)}: {bands}": [("_both", k[: len(angles)], angles)],
         "(d) cumulative spectral energy": [*energy, ("_reference", k, k / len(k))],
     }
-    panels = lines(grid, parts)
+    panels = lines(grid, drawings)
     affinity, _, spectrum, _ = panels.values()
     affinity.axhline(SAME_SPAN, **REFERENCE)
     for edge in BANDS:

@@ -20,12 +20,12 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
 
     geometry, width = geometry_of(tables, grid)
     k, top = geometry.k, min(TOP, len(geometry))
-    parts = {}
+    drawings = {}
     for name in DOMAINS:
         share = geometry[f"variance_{name}"]
         title = f"{name}: {share[top - 1]:.0%} at k = {top} (isotropic {top / width:.1%})"
-        parts[title] = [(name, k, share), ("isotropic, k / d", k, k / width)]
-    panels = lines(grid, parts)
+        drawings[title] = [(name, k, share), ("isotropic, k / d", k, k / width)]
+    panels = lines(grid, drawings)
     for axes in panels.values():
         axes.axhline(MOST, **REFERENCE)
         axes.axvline(top, **REFERENCE)

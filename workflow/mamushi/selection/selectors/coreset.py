@@ -11,8 +11,8 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
 
     mu1, _ = centroids(pool)
     scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks():
+    for rows, x in pool.blocks():
         # Not |x|^2 - 2 x.mu1 + |mu1|^2, which loses the digits of a distance small beside |x|.
         x -= mu1
-        scores[part] = -np.sqrt(np.einsum("ij,ij->i", x, x))
+        scores[rows] = -np.sqrt(np.einsum("ij,ij->i", x, x))
     return Scored(scores)

@@ -24,12 +24,12 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
 
     total = np.zeros((2, pool.width))
     norm = np.empty(len(pool.ids))
-    for part, x in pool.blocks():
+    for rows, x in pool.blocks():
         length = np.sqrt(np.einsum("ij,ij->i", x, x))
-        norm[part] = np.where(length == 0, 1, length)  # A row of zeros has no direction.
+        norm[rows] = np.where(length == 0, 1, length)  # A row of zeros has no direction.
         # The sum of the unit vectors of either domain, without making them.
-        forget = pool.forget[part]
-        total += (np.stack([forget, ~forget]) / norm[part]) @ x
+        forget = pool.forget[rows]
+        total += (np.stack([forget, ~forget]) / norm[rows]) @ x
     n1 = int(pool.forget.sum())
     fits = []
     for name, resultant, n in zip(DOMAINS, total, (n1, len(pool.ids) - n1), strict=True):
