@@ -12,7 +12,7 @@ from itertools import count, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.errors import UserError, located
+from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.domains import name_of
 from mamushi_curate.tables.lines import (
@@ -81,32 +81,31 @@ def _mapped_columns(
     """Return the places of all rows of Parquet or Arrow, and the ``needed`` columns."""
     import pyarrow as pa
 
-    from mamushi.data.cells import Cells, mapped, plain, store
+    from mamushi.data.cells import Cells, mapped, plain
     from mamushi_curate.tables.columnar import column_names, opened_columns, select
 
-    schemas, counts = [], []
+    # Longer than each of the names, and so none of them.
+    schemas, place = [], "_".join(["", *needed, ""])
     for file in files:
         with opened_columns(file) as (schema, _):
             check_columns(file, column_names(schema), needed)
             empty = select(schema.empty_table(), [*needed])
             types = [plain(column.combine_chunks()).type for column in empty.columns]
-            schemas.append(pa.schema([*zip(needed, types, strict=True)]))
+            schemas.append(pa.schema([(place, pa.string()), *zip(needed, types, strict=True)]))
     schema = pa.unify_schemas(schemas, promote_options="permissive")
 
-    def tables() -> Iterator[Any]:
+    def tables() -> Iterator[pa.Table]:
         for file in files:
-            counts.append(0)
-            with opened_columns(file, digests) as (_, read), located(file):
+            name, numbers = shown_name(file), count(1)
+            with opened_columns(file, digests) as (_, read):
                 for table in read([*needed]):
                     table.validate(full=True)
                     for batch in table.to_batches():
-                        counts[-1] += len(batch)
-                        yield pa.table([*map(plain, batch.columns)], names=needed).cast(schema)
+                        places = [f"{name}, row {next(numbers)}" for _ in range(len(batch))]
+                        columns = [pa.array(places, pa.string()), *map(plain, batch.columns)]
+                        yield pa.table(columns, names=schema.names).cast(schema)
 
-    columns = [Cells(column) for column in mapped(schema, tables()).columns]
-    numbered = zip(files, counts, strict=True)
-    places = (f"{shown_name(f)}, row {n + 1}" for f, count in numbered for n in range(count))
-    return [*store(zip(places)), *columns]
+    return [Cells(column) for column in mapped(schema, tables()).columns]
 
 
 def _stored_columns(
