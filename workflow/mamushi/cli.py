@@ -144,8 +144,9 @@ def _list_commands() -> str:
     for name, path in commands().items():
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         lines.append(f"  {name:<8}  {docstring.partition(chr(10))[0]}")
-    names = textwrap.wrap(f"Stages of the workflow: {', '.join(stage.stages())}", 90)
-    return "\n".join([*lines, "", *names, "", "Options: mamushi COMMAND --help."])
+    names = f"Stages of the workflow: {', '.join(stage.stages())}"
+    stages = textwrap.wrap(names, 90, break_on_hyphens=False)
+    return "\n".join([*lines, "", *stages, "", "Options: mamushi COMMAND --help."])
 
 
 class _Parser(argparse.ArgumentParser):
