@@ -8,7 +8,6 @@ import io
 import itertools
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -198,19 +197,13 @@ def _are_rows(lines: Sequence[str], width: int, separator: str) -> bool:
     """Return whether each line of a row looks like one: a `"` that opens a cell by chance, as the
     first character of a sentence does, closes at the next one lines below. A comma before a space
     is one of prose, and one alone of a number."""
-    rows = [_split_line(line, separator) for line in lines if line.strip()]
+    # A quote that does not close in its line is a character.
+    closed = [line.replace('"', "") if line.count('"') % 2 else line for line in lines]
+    rows = [row for row in csv.reader(filter(str.strip, closed), delimiter=separator) if row]
     return (width - 1) * (len(rows) - 1) > 1 and all(
         len(row) == width and row[0].strip() and not any(cell[:1] == " " for cell in row)
         for row in rows
     )
-
-
-def _split_line(line: str, separator: str) -> list[str]:
-    """Return the cells of a line by itself: a quote that does not close in it is a character."""
-    end = f"(?={re.escape(separator)}|$)"
-    cell = f'"(?:[^"]|"")*"{end}|[^{re.escape(separator)}]*{end}'
-    cells = re.findall(f"(?:^|(?<={re.escape(separator)}))(?:{cell})", line.rstrip("\r\n"))
-    return [each.strip('"') for each in cells]
 
 
 # Text, JSON Lines and arrays ----------------------------------------------------------------------
