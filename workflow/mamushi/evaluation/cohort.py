@@ -94,18 +94,16 @@ class Cohort:
         return [read_table(f, schemas.REMOVALS, ["id"])["id"].to_pylist() for f in files]
 
     @cached_property
-    def _held_out(self) -> pa.Table:
-        return read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["id", "tokens"])
-
-    @cached_property
     def ids(self) -> list[str]:
         """The ids of the n held-out texts."""
-        return list(self._held_out["id"].to_pylist())
+        table = read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["id"])
+        return list(table["id"].to_pylist())
 
     @cached_property
     def tokens(self) -> Floats:
         """How many tokens of each text are predicted (n,)."""
-        return np.asarray(self._held_out["tokens"].to_numpy(), dtype=np.float64)
+        table = read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["tokens"])
+        return np.asarray(table["tokens"].to_numpy(), dtype=np.float64)
 
     @cached_property
     def texts(self) -> Labelled:

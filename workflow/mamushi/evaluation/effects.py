@@ -33,19 +33,13 @@ class BudgetModels:
     """What the models of one budget make of n held-out texts, sums of the NLL in nats.
 
     ``lists`` has by selector those of its lists (L, S, n), of which only ``random`` has several;
-    ``beta0`` and ``gold`` (S, n). ``forget`` and ``retain`` are the texts that are judged.
+    ``gap`` those of beta 0 and gold (S, n). ``forget`` and ``retain`` are the texts to judge by.
     """
 
     lists: Mapping[str, Floats]
-    beta0: Floats
-    gold: Floats
+    gap: tuple[Floats, Floats]
     forget: TextSet
     retain: TextSet
-
-    @property
-    def gap(self) -> tuple[Floats, Floats]:
-        """The models at its two ends."""
-        return self.beta0, self.gold
 
     def nll(self, selector: str) -> Floats:
         """Return the mean over the lists of a selector (S, n)."""
@@ -53,7 +47,7 @@ class BudgetModels:
 
     def recovered(self, selector: str) -> Effect:
         """Return the share of the gap in forget NLL that a selector recovers."""
-        return self.forget.contrast(self.nll(selector), self.beta0, self.gap)
+        return self.forget.contrast(self.nll(selector), self.gap[0], self.gap)
 
     def gained(self, selector: str) -> tuple[Effect, bool]:
         """Return that share less what ``random`` recovers, and whether its variance over seeds is
@@ -87,15 +81,15 @@ def rows_of_budget(
     for selector, lists in budget.lists.items():
         nll, gained = budget.nll(selector), None
         recovered = budget.recovered(selector)
-        retain = budget.retain.contrast(nll, budget.gold)
-        row: _Row = {"selector": selector, "lists": len(lists), "seeds": len(budget.gold)}
+        retain = budget.retain.contrast(nll, budget.gap[1])
+        row: _Row = {"selector": selector, "lists": len(lists), "seeds": len(nll)}
         row |= share_columns("recovered", recovered) | ends_of("retain_change", retain)
         row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
         row |= {"withheld": recovered.reason or retain.reason, "deep_withheld": NOT_RAKED}
         if deep is not None:
             share = deep.recovered(selector)
             row |= share_columns("deep", share) | {"deep_withheld": share.reason}
-            row |= ends_of("deep_gap", deep.forget.contrast(deep.gold, deep.beta0))
+            row |= ends_of("deep_gap", deep.forget.contrast(*deep.gap[::-1]))
         if selector != BASELINE and BASELINE in budget.lists:
             gained, row["pooled"] = budget.gained(selector)
             by_retain = budget.retain.contrast(nll, budget.nll(BASELINE))
@@ -163,8 +157,7 @@ def _models(
         lists.setdefault(BASELINE if by_chance[name] else name, []).append(nll)
     return BudgetModels(
         {name: np.array(several) for name, several in lists.items()},
-        cohort.nll("beta0", deep=deep),
-        cohort.nll("gold", deep=deep),
+        (cohort.nll("beta0", deep=deep), cohort.nll("gold", deep=deep)),
         cohort.of(FORGET, deep=deep),
         cohort.of(RETAIN, deep=deep),
     )
