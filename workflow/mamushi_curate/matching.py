@@ -72,7 +72,14 @@ class RowRemoval:
         if self.conversations is None:
             return None
         text = self.conversations.read(cells, place).text
-        self._compare(name, text, place)
+        is_same = self.is_same(name, text)
+        self.compared += is_same is not None
+        self.changed += is_same is False
+        if is_same is False and (self.needs_same or not self.changed_texts):
+            problem = f"the text of {name!r} is not the one that was ranked"
+            do = "give the table that was ranked, or rank again"
+            do += "" if self.needs_same else "; --changed-texts goes by the ids alone"
+            raise UserError(problem, where=place, do=do)
         return self.cuts(name, text)
 
     def of_tables(
@@ -115,20 +122,6 @@ class RowRemoval:
     def counts(self) -> dict[str, Any]:
         """Return what was counted beside the rows, for the receipt."""
         return {}
-
-    def _compare(self, name: str, text: str, place: object) -> None:
-        """Count a text of which is known what was ranked. Raises ``UserError`` for another one."""
-        same = self.is_same(name, text)
-        if same is None:
-            return
-        self.compared, self.changed = self.compared + 1, self.changed + (not same)
-        if same or (self.changed_texts and not self.needs_same):
-            return
-        problem = f"the text of {name!r} is not the one that was ranked"
-        do = "give the table that was ranked, or rank again"
-        if not self.needs_same:
-            do += "; --changed-texts goes by the ids alone"
-        raise UserError(problem, where=place, do=do)
 
     @cached_property
     def conversations(self) -> Conversations | None:
