@@ -68,10 +68,10 @@ def test_every_profile_and_rule_file_is_in_the_wheel(packed: set[str]) -> None:
 
 
 TRANSITIVE = {
-    *("annotated-types", "pydantic-core"),
+    *("aiohttp", "annotated-types", "pydantic-core"),
     "snakemake-interface-executor-plugins",
 }
-"""Parts that pydantic and Snakemake come in."""
+"""Parts that fsspec[http], pydantic and Snakemake come in."""
 ENGINES = {"datatrove"}
 """Whoever takes the door to it has it."""
 

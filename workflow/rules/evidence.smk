@@ -56,7 +56,8 @@ rule predict:
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, "gold"),
         scores=[
-            grid.ranking_pattern(config, selector) for selector in selectors.foreseen(config)
+            grid.ranking_pattern(config, selector)
+            for selector in selectors.foreseen(config)
         ],
     output:
         out=paths.PREDICTED,

@@ -33,7 +33,7 @@ for name, drawing in plugins("figure").items():
         params:
             # The folder in which it finds what it shows. Not in the command, which is put together
             # when the loop is over.
-            tables="results" if of_cell else paths.TABLES,
+            tables=(lambda job: "results") if of_cell else (lambda job: paths.TABLES),
             settings=settings("figure", *(CELL if of_cell else ()), name=name),
         shell:
             "exec python -m mamushi figure --tables {params.tables:q} --out {output.out:q}"

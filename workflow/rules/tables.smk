@@ -64,7 +64,7 @@ for made, (category, made_tables, made_of) in TABLES.items():
 
 use rule tables as study_tables with:
     output:
-        pages=paths.TABLES + "/{study}/sad_differences.rst",
+        pages=paths.STUDY_TABLE.replace("{table}.parquet", "sad_differences.rst"),
         parquet=expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",
