@@ -68,13 +68,12 @@ def unlearning_table(
     ``model``, ``unlearner`` and ``selector`` beside them. ``deep`` has the shares of ``deep_gaps``.
     """
     swept, rows = sweep_budgets(sweeps), []
-    ways = [*product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"])]
-    for run, (unlearner, selector) in product(cells(grid), ways):
-        pair = (run["dataset"], run["model"], unlearner, selector)
-        for row in _points(
-            run, unlearner, selector, swept.get(pair) or grid["budgets"], starts, root
-        ):
-            rows.append({**row, "deep": deep.get(tuple(row[name] for name in POINT))})
+    unlearners = (RETRAINING_SOURCE, *grid["unlearners"])
+    for run, unlearner, selector in product(cells(grid), unlearners, grid["selectors"]):
+        curve = {**run, "unlearner": unlearner, "selector": selector}
+        budgets = swept.get(tuple(curve[name] for name in PAIR)) or grid["budgets"]
+        for point in _points(run, curve, budgets, starts[run["model"]], root):
+            rows.append({**point, "deep": deep.get(tuple(point[name] for name in POINT))})
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
@@ -97,17 +96,12 @@ def curve_arms(
 
 
 def _points(
-    run: _Row,
-    unlearner: str,
-    selector: str,
-    budgets: Iterable[float],
-    starts: Mapping[str, str],
-    root: str | Path,
+    run: _Row, curve: _Row, budgets: Iterable[float], endpoint: str, root: str | Path
 ) -> Iterator[_Row]:
-    """Yield the rows of one curve."""
-    endpoint, is_retrained = starts[run["model"]], unlearner == RETRAINING_SOURCE
+    """Yield the rows of one curve of a run."""
+    is_retrained = curve["unlearner"] == RETRAINING_SOURCE
     start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
-    for beta, arm in curve_arms(unlearner, selector, budgets, endpoint).items():
+    for beta, arm in curve_arms(curve["unlearner"], curve["selector"], budgets, endpoint).items():
         at, card = read_arm(root, run, arm), {"steps": 0}
         if beta > 0 or is_retrained:
             card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
@@ -118,7 +112,7 @@ def _points(
             made["removed"] = everything["texts"] - card["texts"]
         share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
         yield {
-            **{**run, "unlearner": unlearner, "selector": selector, "beta": beta, **made},
+            **{**curve, "beta": beta, **made},
             **{**at.columns(), **start.columns("start_"), **gold.columns("gold_")},
             **{"steps": card["steps"], "sad": at.sad(gold)},
             "recovery": finite_or_none(float(share)),
