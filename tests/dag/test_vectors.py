@@ -94,10 +94,8 @@ def test_other_vectors_run_their_model_again_and_no_other(
     "target",
     [
         "all",
-        "unlearning",
         "results/tables/sad.parquet",
         f"{CELL}/arms/base/perplexity.parquet",
-        f"{CELL}/arms/contaminated/generations.parquet",
         "results/base/theirs/card.json",
     ],
 )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mamushi.config.sections import Embedding
 from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import open_arm
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 GPU = ("embed",)
 BLOCK = 131072
@@ -52,7 +49,7 @@ def embed(
     folder = out.with_name(f"{out.name}.blocks")
     finished, name = {*folder.glob("*.npy")}, fingerprint(job.origin)
 
-    def block(start: int) -> NDArray[np.float16]:
+    def block(start: int) -> Any:
         path = folder / f"{name}-{start}.npy"
         if path in finished:
             return np.load(path)
