@@ -190,9 +190,12 @@ class Corpus:
         counted = self.certain & self.unknown & above & (k > certain)
         certainly = min(k, certain) - int(counted.sum())
 
+        # The share has spent half of it; two bounds from below share the rest.
+        error = ERROR / (4 if self.of_unknown.low is not None else 2)
+
         def chance(among: Mask) -> tuple[float, float, float]:
             hits, n = int((self.sample & above).sum()), int(among.sum())
-            return (hits / n, *count_bounds(hits, n, ERROR / 2)) if k > certain else (0.0, 0.0, 0.0)
+            return (hits / n, *count_bounds(hits, n, error)) if k > certain else (0.0, 0.0, 0.0)
 
         # Of the texts of the domain that are in the corpus, and of all that a screen read.
         caught, recall, of = chance(self.sample), chance(self.drawn), self.of_unknown
@@ -201,7 +204,7 @@ class Corpus:
             for a, r in zip((of.estimate, of.low or 0.0, of.high or 1.0), caught, strict=True)
         )
         if of.low is not None:
-            low = max(low, self._not_wanted(cut, k, ERROR / 2))
+            low = max(low, self._not_wanted(cut, k, error))
             # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
             at, high = max(at, low), high if low <= high else 1.0
         precision = (at, (sure or None) if of.low is None else low, high)
