@@ -84,4 +84,4 @@ def test_without_a_model_both_rank_by_words_alone(tmp_path: Path) -> None:
         auc(scores["score"].to_numpy(), np.array(scores["domain"].to_pylist()) == "forget") > 0.95
     )
     manifest = read_json(paths.under(tmp_path / "results", paths.MANIFEST, **cell, beta="0.10"))
-    assert manifest["provenance"]["embedding"] == {"words": 128}
+    assert manifest["provenance"]["embedding"]["words"] == 128
