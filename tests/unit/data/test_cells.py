@@ -23,7 +23,6 @@ def mixed() -> Cells:
 @pytest.mark.parametrize("column", [lambda: store(zip(TEXT))[0], mixed], ids=["text", "json"])
 def test_cells_are_those_of_a_list(column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "ROWS", 3)
-    monkeypatch.setattr(cells, "CHARACTERS", 8)
     stored, n = column(), len(TEXT)
     values = [*stored]
     assert stored.column.num_chunks > 2 and stored == values and len(stored) == n

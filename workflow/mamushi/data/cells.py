@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress
-from typing import Any
+from itertools import compress, islice
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-ROWS, CHARACTERS = 2**16, 2**26
-"""Limits of a block of stored rows."""
+ROWS = 1024
+"""Rows that are stored at a time: of texts of 2 MB the most that an array holds."""
+_Row = TypeVar("_Row")
 
 
 class Cells(Sequence[Any]):
@@ -75,7 +76,7 @@ def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
     schema = pa.schema([(str(number), pa.string()) for number in range(width)])
     blocks = (
         pa.record_batch([*map(pa.array, zip(*block, strict=True), schema.types)], schema)
-        for block in blocks_of(rows, ROWS, CHARACTERS)
+        for block in blocks_of(rows, ROWS)
     )
     return [Cells(column) for column in mapped(schema, blocks).columns]
 
@@ -90,19 +91,10 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
         return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
 
 
-def blocks_of(
-    rows: Iterable[Sequence[str | None]], most: int, most_characters: int
-) -> Iterator[list[Sequence[str | None]]]:
-    """Iterate over rows of text in lists of at most so many of them, or little more characters."""
-    block, characters = list[Sequence[str | None]](), 0
-    for row in rows:
-        block.append(row)
-        characters += sum(len(cell or "") for cell in row)
-        if len(block) == most or characters >= most_characters:
-            yield block
-            block, characters = [], 0
-    if block:
-        yield block
+def blocks_of(rows: Iterable[_Row], most: int) -> Iterator[list[_Row]]:
+    """Iterate over rows in lists of at most so many."""
+    source = iter(rows)
+    return iter(lambda: list(islice(source, most)), [])
 
 
 def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -30,8 +30,8 @@ from mamushi.data.cells import blocks_of, some, store
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
-ROWS, CHARACTERS = 4096, 2**24
-"""Limits of a block."""
+ROWS = 1024
+"""Texts of a block; at most 4096, whose numbers stand above their hashes."""
 SLOTS, LEAST_SLOTS = 24, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
 PART = 2**22
@@ -238,8 +238,8 @@ def _blocks(
     hash; the shingles of a row are distinct, and their hashes rise."""
     start = 0
     with Progress(len(keys), purpose, "text") as progress:
-        for block in blocks_of(zip(keys), ROWS, CHARACTERS):
-            packed = _hashed([str(text_key) for (text_key,) in block], words)
+        for block in blocks_of(keys, ROWS):
+            packed = _hashed(block, words)
             row = (packed >> HASH).astype(np.int64)
             yield slice(start, start + len(block)), row, packed & np.uint64((1 << int(HASH)) - 1)
             progress.advance(len(block))
