@@ -60,11 +60,9 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         source = next(cache.glob("20news-bydate*.pkz"))
     else:
         posts = list(_archived(source := Path(settings["path"])))
-    if not posts:
-        do = "give the original archive, 20news-bydate.tar.gz"
-        raise UserError("no posts in it", where=source, do=do)
     posts.sort(key=lambda post: (post[0] != "train", post[1], post[2]))
-    subsets, groups, _, _ = zip(*posts, strict=True)
+    with located(f"posts of {source}"):
+        subsets, groups, _, _ = zip(*posts, strict=True)
     for group in settings["forget"]:
         if group not in groups:
             raise UserError(f"unknown group {group!r}", do=instead(group, set(groups)))
