@@ -31,7 +31,7 @@ def in_two_processes(folder: Path, script: str, *args: str | Path, count: int = 
             "PYTHONPATH": f"{ROOT}:{ROOT / 'workflow'}",
             "OMP_NUM_THREADS": "1",
             "ACCELERATE_USE_CPU": "true",
-            **{SHARDS: "1", "ACCELERATE_USE_FSDP": "true"},
+            **{SHARDS: "true"},
             "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
             "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
             "FSDP_VERSION": "2",

@@ -21,8 +21,8 @@ from mamushi.lm.parameters import decoder_blocks
 
 
 class _Root(nn.Module):
-    """The unit around a model, whose forward pass calls a function: the loss calls body and head
-    apart."""
+    """The unit around a model: its forward pass calls a function, since the loss calls body and
+    head apart."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()

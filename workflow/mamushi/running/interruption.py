@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
@@ -80,6 +81,20 @@ def handled(
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+def wait_for(process: subprocess.Popen[Any]) -> tuple[int, int | None]:
+    """Wait for a process, which gets the signals of this one as SIGTERM. Return its exit status and
+    the last signal, if one came."""
+    received: list[int] = []
+
+    def pass_on(number: int, _: object) -> None:
+        received.append(number)
+        process.terminate()
+
+    with handled(pass_on):
+        status = process.wait()
+    return status, received[-1] if received else None
 
 
 @contextlib.contextmanager

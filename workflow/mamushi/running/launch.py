@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mamushi.running.interruption import handled
+from mamushi.running.interruption import wait_for
 
-SHARDS = "MAMUSHI_SHARDS"  # set in these processes
+SHARDS = "ACCELERATE_USE_FSDP"  # set in these processes
 GPUS = "MAMUSHI_GPUS"
 """JSON: of each model whose jobs take several GPUs, how many; as the workflow has it."""
 LAUNCHER = """
@@ -43,15 +43,5 @@ def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:
     """Run ``module`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, that of the signal that came, or 1 where a process failed."""
     line = [sys.executable, "-c", LAUNCHER, *OPTIONS, f"--num_processes={count}"]
-    launcher = subprocess.Popen(
-        [*line, "--module", module, *words], env={**os.environ, SHARDS: "1"}
-    )
-    received: list[int] = []
-
-    def pass_on(number: int, _: object) -> None:
-        received.append(number)
-        launcher.terminate()
-
-    with handled(pass_on):
-        status = launcher.wait()
-    return 128 + received[0] if received else status
+    status, received = wait_for(subprocess.Popen([*line, "--module", module, *words]))
+    return 128 + received if received else status

@@ -15,7 +15,7 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.errors import UserError, located
 from mamushi.registry import tree
-from mamushi.running.interruption import Stopped, handled
+from mamushi.running.interruption import Stopped, wait_for
 from mamushi_runs import guard
 from mamushi_runs.hooks import MINE
 from mamushi_runs.record import date_back
@@ -161,21 +161,12 @@ class Ended(Stopped):
 
 
 def _wait(words: Sequence[str]) -> int:
-    """Run Snakemake to its end; return its exit status. Signals reach it as SIGTERM; after them,
-    raises ``Ended``."""
-    received: list[int] = []
+    """Run Snakemake to its end; return its exit status. Raises ``Ended`` after a signal."""
     # See `_as_json.alone`; the jobs print as well.
     out = 2 if sys.stdout is sys.stderr else None
     program = [sys.executable, "-P", "-m", "snakemake", *words]
     # In a session of its own, so that a terminal's Ctrl-C is passed on once.
-    process = subprocess.Popen(program, stdout=out, start_new_session=True)
-
-    def pass_on(number: int, _: object) -> None:
-        received.append(number)
-        process.terminate()
-
-    with handled(pass_on, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
-        status = process.wait()
+    status, received = wait_for(subprocess.Popen(program, stdout=out, start_new_session=True))
     if received:
-        raise Ended(received[-1])
+        raise Ended(received)
     return status if status >= 0 else 128 - status
