@@ -16,6 +16,7 @@ from mamushi.evaluation.crossing import first_crossing
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
+from mamushi_extras.theory.schemas import THEORY
 from tests.support.demo import CELL, SELECTORS, science
 from tests.support.workflow import mamushi, run
 
@@ -109,7 +110,7 @@ def test_evidence_has_all_its_tables_and_a_report(demo: Path) -> None:
 def test_by_the_truth_nothing_beats_the_oracle_and_the_paper_holds(demo: Path) -> None:
     tables = {
         kind.name: read_table(demo / paths.TABLE.format(table=kind.name), kind).to_pandas()
-        for kind in (schemas.FRONTIER, schemas.AGREEMENT, schemas.THEORY)
+        for kind in (schemas.FRONTIER, schemas.AGREEMENT, THEORY)
     }
     by_budget = tables["frontier"].set_index(["selector", "beta"]).sort_index()
     oracle = by_budget.loc["oracle"]

@@ -5,9 +5,8 @@ and refused unless every value is the one that was read."""
 from __future__ import annotations
 
 import itertools
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
 from mamushi_curate.matching import RowRemoval
-from mamushi_curate.tables.columnar import Reader, column_names, library_errors, open_reader
+from mamushi_curate.tables import columnar
+from mamushi_curate.tables.columnar import Reader, library_errors, open_reader
 from mamushi_curate.tables.lines import check_columns
 from mamushi_curate.tables.opening import open_binary
 
@@ -29,10 +29,10 @@ def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str,
     not be the same."""
     with library_errors(path), open_binary(path, digests) as handle, out.open("wb+") as written:
         source = open_reader(path, handle)
-        check_columns(path, column_names(source.schema), removal.columns)
+        check_columns(path, columnar.column_names(source.schema), removal.columns)
         decisions = [*removal.of_tables(source.blocks([*dict.fromkeys(removal.columns)]), path)]
         count = sum(len(stays) for stays, _ in decisions)
-        labels, schema = _pandas_labels(source.schema, count)
+        labels, schema = columnar.pandas_labels(source.schema, count)
 
         def remaining(int96: str = "ns") -> Iterator[pa.Table]:
             start = 0
@@ -47,20 +47,23 @@ def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str,
                     # A batch of Arrow is one chunk.
                     yield table if source.is_parquet else table.combine_chunks()
 
-        _write(source, schema, written, remaining())
+        # Of columns, the settings of the first row group.
+        make = _parquet_writer if source.is_parquet else _arrow_writer
+        with make(source, schema, written) as writer:
+            for table in remaining():
+                writer.write_table(table, len(table))
         result = open_reader(path, written)
         types, types_again = _types(source), _types(result)
         lost = [
-            f"column {name!r} would lose its type, {types[name]}"
-            for name in types
-            if types[name] != types_again.get(name)
+            f"column {name!r} would lose its type, {kind}"
+            for name, kind in types.items() - types_again.items()
         ]
         is_same = result.schema.equals(schema, check_metadata=True) and not lost
         # INT96 beyond nanoseconds is read wrong in the same way both times; in "us" it is not.
         for unit in ("ns", "us") if "INT96" in types.values() else ("ns",):
             blocks = open_reader(path, written, unit).blocks()
             for pair in itertools.zip_longest(remaining(unit), blocks):
-                is_same = is_same and None not in pair and _are_same(*pair)
+                is_same = is_same and None not in pair and columnar.are_same(*pair)
         if not is_same:
             problem = f"cannot be written again as it is ({[*lost, 'its values'][0]})"
             raise UserError(problem, where=path, do="leave out what is not numbers or text")
@@ -82,48 +85,8 @@ def _filter(table: pa.Table, stays: pa.BooleanArray, read: list[str]) -> pa.Tabl
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _pandas_labels(schema: pa.Schema, count: int) -> tuple[pa.Table | None, pa.Schema]:
-    """Return the range by which pandas labels the rows as a column, and the schema with it; None
-    where rows count from 0."""
-    about = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
-    if not (indices := [one for one in about.get("index_columns", ()) if isinstance(one, dict)]):
-        return None, schema
-    import pandas as pd
-
-    labels = pd.RangeIndex(*(indices[0][end] for end in ("start", "stop", "step")))
-    labels.name = indices[0]["name"]
-    if len(labels) != count or labels.identical(pd.RangeIndex(count)):
-        return None, schema
-    column = pa.Table.from_pandas(pd.DataFrame(index=labels), preserve_index=True)
-    more = json.loads(column.schema.metadata[b"pandas"])
-    about |= {"index_columns": more["index_columns"], "columns": about["columns"] + more["columns"]}
-    metadata = {**schema.metadata, b"pandas": json.dumps(about).encode()}
-    return column, schema.append(column.schema.field(0)).with_metadata(metadata)
-
-
-def _are_same(table: pa.Table, again: pa.Table, rows: int = 65_536) -> bool:
-    """Tell whether values are the same, or as Python prints them, some ``rows`` at a time: NaN is
-    not equal to itself."""
-    return len(table) == len(again) and all(
-        column.equals(other)
-        or all(
-            repr(column.slice(at, rows).to_pylist()) == repr(other.slice(at, rows).to_pylist())
-            for at in range(0, len(column), rows)
-        )
-        for column, other in zip(table.columns, again.columns, strict=True)
-    )
-
-
-def _write(source: Reader, schema: pa.Schema, sink: Any, tables: Iterable[pa.Table]) -> None:
-    """Write tables with the settings of a file; of columns, those of the first row group. Arrow is
-    written without compression, which the library does not tell of a file."""
-    make = _parquet_writer if source.is_parquet else _arrow_writer
-    with make(source, schema, sink) as writer:
-        for table in tables:
-            writer.write_table(table, len(table))
-
-
 def _arrow_writer(source: Reader, schema: pa.Schema, sink: Any) -> Any:
+    """Make a writer without compression, which the library does not tell of a file."""
     is_file = isinstance(source.source, pa.ipc.RecordBatchFileReader)
     options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
     return (pa.ipc.new_file if is_file else pa.ipc.new_stream)(sink, schema, options=options)

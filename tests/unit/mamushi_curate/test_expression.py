@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mamushi.errors import UserError
-from mamushi_curate.tables.expression import column_of, parse
+from mamushi_curate.tables.columnar import column_of
+from mamushi_curate.tables.expression import parse
 
 ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None} | {
     "class": 2,

@@ -1,8 +1,5 @@
-"""A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job.
-
-A block is whole on a GPU only while it computes; embedding, last norm and head are one unit more.
-Checkpoints and trained tensors are stored whole.
-"""
+"""A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job, where a
+block is whole only while it computes. Checkpoints and trained tensors are stored whole."""
 
 from __future__ import annotations
 

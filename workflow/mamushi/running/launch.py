@@ -13,8 +13,7 @@ from pathlib import Path
 from mamushi.running.interruption import wait_for
 
 SHARDS = "ACCELERATE_USE_FSDP"  # set in these processes
-GPUS = "MAMUSHI_GPUS"
-"""JSON: of each model whose jobs take several GPUs, how many; as the workflow has it."""
+GPUS = "MAMUSHI_GPUS"  # JSON: how many GPUs jobs of a model take, where these are several
 LAUNCHER = """
 import ctypes, runpy, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends, however that ends

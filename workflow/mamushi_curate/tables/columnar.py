@@ -1,14 +1,17 @@
-"""Parquet files, Arrow streams and Arrow files, opened once and read a piece at a time."""
+"""Parquet files, Arrow streams and Arrow files, opened once and read a piece at a time; and the
+types of columns."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mamushi.errors import UserError
@@ -107,3 +110,62 @@ def library_errors(path: Path) -> Iterator[None]:
         kind = "a Parquet file" if tabular.format_of(path) == "parquet" else "an Arrow file"
         problem = f"cannot be read as {kind} ({error})"
         raise UserError(problem, where=path, do="name it by what it is, or make it again") from None
+
+
+def pandas_labels(schema: pa.Schema, count: int) -> tuple[pa.Table | None, pa.Schema]:
+    """Return the range by which pandas labels the rows as a column, and the schema with it; None
+    where rows count from 0."""
+    about = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
+    if not (indices := [one for one in about.get("index_columns", ()) if isinstance(one, dict)]):
+        return None, schema
+    import pandas as pd
+
+    labels = pd.RangeIndex(*(indices[0][end] for end in ("start", "stop", "step")))
+    labels.name = indices[0]["name"]
+    if len(labels) != count or labels.identical(pd.RangeIndex(count)):
+        return None, schema
+    column = pa.Table.from_pandas(pd.DataFrame(index=labels), preserve_index=True)
+    more = json.loads(column.schema.metadata[b"pandas"])
+    about |= {"index_columns": more["index_columns"], "columns": about["columns"] + more["columns"]}
+    metadata = {**schema.metadata, b"pandas": json.dumps(about).encode()}
+    return column, schema.append(column.schema.field(0)).with_metadata(metadata)
+
+
+def column_of(cells: Any, *, typed: bool) -> Any:
+    """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
+    become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
+    texts. Raises ``pa.ArrowException`` or ``OverflowError`` for cells of several types."""
+    column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
+    if typed:
+        # Arrow compares no numbers of 16 bits; as decimals they are what was written.
+        return pa.chunked_array([[*cells]]) if pa.types.is_float16(column.type) else column
+    text = pc.utf8_trim_whitespace(filled(column))
+    if pc.all(pc.is_in(pc.utf8_lower(text), pa.array(["true", "false", None]))).as_py():
+        return pc.equal(pc.utf8_lower(text), "true")
+    is_long = pc.any(pc.match_substring_regex(text, r"^[+-]?\d{16,}$")).as_py()
+    for kind in (pa.int64(), pa.int64() if is_long else pa.float64()):
+        with contextlib.suppress(pa.ArrowException):
+            return text.cast(kind)
+    return column
+
+
+def filled(column: Any) -> Any:
+    """Return a column in which texts of white space are null: text formats have no other way to say
+    that a cell is empty."""
+    if not pa.types.is_string(column.type):
+        return column
+    empty = pc.equal(pc.utf8_trim_whitespace(column), "")
+    return pc.if_else(empty, pa.scalar(None, pa.string()), column)
+
+
+def are_same(table: pa.Table, again: pa.Table, rows: int = 65_536) -> bool:
+    """Tell whether values are the same, or as Python prints them, some ``rows`` at a time: NaN is
+    not equal to itself."""
+    return len(table) == len(again) and all(
+        column.equals(other)
+        or all(
+            repr(column.slice(at, rows).to_pylist()) == repr(other.slice(at, rows).to_pylist())
+            for at in range(0, len(column), rows)
+        )
+        for column, other in zip(table.columns, again.columns, strict=True)
+    )

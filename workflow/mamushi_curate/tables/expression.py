@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mamushi.errors import UserError, lacks
+from mamushi_curate.tables.columnar import filled
 
 _QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
@@ -82,33 +82,6 @@ def parse(text: str) -> Expression:
         if place := re.fullmatch(r"_column(\d+)_", node.id):
             node.id = quoted[int(place[1])]
     return Expression(text, tuple(dict.fromkeys(node.id for node in columns)), tree)
-
-
-def column_of(cells: Any, *, typed: bool) -> Any:
-    """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
-    become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
-    texts. Raises ``pa.ArrowException`` or ``OverflowError`` for cells of several types."""
-    column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
-    if typed:
-        # Arrow compares no numbers of 16 bits; as decimals they are what was written.
-        return pa.chunked_array([[*cells]]) if pa.types.is_float16(column.type) else column
-    text = pc.utf8_trim_whitespace(filled(column))
-    if pc.all(pc.is_in(pc.utf8_lower(text), pa.array(["true", "false", None]))).as_py():
-        return pc.equal(pc.utf8_lower(text), "true")
-    is_long = pc.any(pc.match_substring_regex(text, r"^[+-]?\d{16,}$")).as_py()
-    for kind in (pa.int64(), pa.int64() if is_long else pa.float64()):
-        with suppress(pa.ArrowException):
-            return text.cast(kind)
-    return column
-
-
-def filled(column: Any) -> Any:
-    """Return a column in which texts of white space are null: text formats have no other way to say
-    that a cell is empty."""
-    if not pa.types.is_string(column.type):
-        return column
-    empty = pc.equal(pc.utf8_trim_whitespace(column), "")
-    return pc.if_else(empty, pa.scalar(None, pa.string()), column)
 
 
 def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:

@@ -17,8 +17,9 @@ from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
 from mamushi.io.domains import SECTIONS, TURNS, name_of
+from mamushi_curate.tables.columnar import column_of, filled
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
-from mamushi_curate.tables.expression import column_of, filled, parse
+from mamushi_curate.tables.expression import parse
 from mamushi_curate.tables.lines import check_text
 from mamushi_curate.tables.other_columns import numbers_or_categories
 from mamushi_curate.tables.readers import FileTable, name_at
