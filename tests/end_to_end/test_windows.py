@@ -91,10 +91,8 @@ def test_what_is_planted_is_found_and_cut(lab: Path, kind: str) -> None:
     assert found == rows(left)
 
 
-@pytest.mark.parametrize("passed", [DOCUMENTS, 40])
-def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int) -> None:
-    """Also behind a screen, which lets documents pass for one of their windows."""
-    rng, folder = random.Random(1), lab / f"unlabelled{passed}"
+def test_examples_find_windows_in_a_corpus_without_labels(lab: Path) -> None:
+    rng, folder = random.Random(1), lab / "unlabelled"
     folder.mkdir()
     # As what is planted: what the corpus alone has tells it from the examples.
     for name, kind, end in (("unwanted", "theirs", " \U0001f600"), ("wanted", "ours", "")):
@@ -103,22 +101,17 @@ def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int
     given = [lab / "long.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
     given += ["--fair", "like", "unlike"]
     given += ["--unlike", "wanted.jsonl", "--model", lab / "ours", "--windows", "100", "--cut"]
-    given += [] if passed == DOCUMENTS else ["--screen", str(passed + 1)]
     said = mamushi(folder, "rank", *map(str, given), "--cores", "1").stdout
     # A paragraph of a copy is one, and what is ranked are the windows of the others.
-    windows = OTHERS * passed + DOCUMENTS // 2
-    parts = [f"{windows} windows of the corpus, by 60 examples", "of its windows is of the"]
-    if passed < DOCUMENTS:
-        parts += [f"{passed + 1} of {DOCUMENTS + 1} documents passed, and one with a window like"]
-    for part in parts:
-        assert part in said
+    windows = OTHERS * DOCUMENTS + DOCUMENTS // 2
+    assert f"{windows} windows of the corpus, by 60 examples" in said
+    assert "of its windows is of the" in said
     (listed,) = [
         path
         for path in folder.glob("results/runs/long/ours/seed0/removals/mamushi_words/*.parquet")
         if path.stem not in ("beta0.01", "beta0.05", "beta0.10")
     ]
     share = read_json(listed.with_suffix(".json"))["share"]
-    # Without wanted texts that would pass a screen, nothing bounds it from below.
     assert (share["low"] or 0) <= DOCUMENTS / 2 / windows <= share["high"]
     out = folder / "clean.jsonl"
     command("apply", listed, "--data", lab / "long.jsonl", "--out", out)
