@@ -19,7 +19,9 @@ def in_two_processes(folder: Path, script: str, *args: str | Path, count: int = 
     Raises ``AssertionError`` with what they said when one of them fails.
     """
     file = folder / "two.py"
-    file.write_text(textwrap.dedent(script))
+    # As `python -m mamushi` ends: gloo may abort while Python takes itself down.
+    end = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+    file.write_text(textwrap.dedent(script) + end)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     launch.append(f"--nproc_per_node={count}")
     done = subprocess.run(
