@@ -31,8 +31,12 @@ def main() -> int:
             # What is registered first is called last.
             atexit.register(_leave)
         statuses.append(cli.main())
-    except KeyboardInterrupt:
-        # Before a command was found that says more.
+    except (KeyboardInterrupt, Exception) as error:
+        # Before a command was found that says more. Whatever is imported may have wrapped it.
+        from mamushi.errors import is_interrupt
+
+        if not is_interrupt(error):
+            raise
         print("\nmamushi: interrupted", file=sys.stderr)
         statuses.append(130)
     except SystemExit as end:

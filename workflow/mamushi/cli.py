@@ -28,7 +28,7 @@ from typing import NoReturn
 
 import mamushi
 from mamushi.commands import _as_json
-from mamushi.errors import UserError, suggestion, told
+from mamushi.errors import UserError, is_interrupt, suggestion, told
 from mamushi.io.files import DISK_FULL, REFUSED
 from mamushi.running import launch, leases, locks, machine, stage
 from mamushi.running.interruption import Stopped
@@ -62,15 +62,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever reads what is printed has seen enough, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except (Stopped, KeyboardInterrupt) as end:
+    except (Stopped, KeyboardInterrupt, Exception) as end:
+        if not (isinstance(end, Stopped) or is_interrupt(end)):
+            return _report(name, end)
         # On a line of its own, where a terminal shows ^C.
-        print(f"\nmamushi {name}: {str(end) or 'interrupted'}", file=sys.stderr, flush=True)
+        said = end if isinstance(end, Stopped) else "interrupted"
+        print(f"\nmamushi {name}: {said}", file=sys.stderr, flush=True)
         return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
-    except Exception as error:
-        return _report(name, error)
 
 
-def _report(name: str, error: Exception) -> int:
+def _report(name: str, error: BaseException) -> int:
     """Print why a command ended, in one line, and return its exit code: 2 for a user's mistake,
     with what to do, else 1, with what the library said, the files and rows at which it did (the
     exception's notes), and where its traceback is."""
@@ -89,7 +90,7 @@ def _report(name: str, error: Exception) -> int:
     return status
 
 
-def _write_traceback(name: str, error: Exception) -> str:
+def _write_traceback(name: str, error: BaseException) -> str:
     """Return the file in which the traceback of an error is, beside the logs of a run."""
     folder = Path("results/logs") if Path("results").is_dir() else Path(tempfile.gettempdir())
     path = folder / f"{name}-{os.getpid()}.traceback.txt"

@@ -45,6 +45,14 @@ def located(place: object) -> Iterator[None]:
         raise
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether an error is a Ctrl-C, or was raised over one: a class that is being made as it
+    comes ends in a ``RuntimeError`` about ``__set_name__``."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def told(error: BaseException) -> str:
     """Return an error in one line, behind the files and rows that are noted on it."""
     said = str(error) if isinstance(error, UserError) else " ".join(str(error).split())

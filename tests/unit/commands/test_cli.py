@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from mamushi import cli
@@ -39,3 +42,20 @@ def test_a_mistyped_command_gets_a_suggestion(
 ) -> None:
     status, _, err = ended(capsys, *words)
     assert (status, err.splitlines()[-1]) == (2, said)
+
+
+@pytest.mark.parametrize("over", ["raise KeyboardInterrupt", "int('x')"])
+def test_an_interrupt_within_an_import_leaves_no_traceback(over: str) -> None:
+    """The class that is made as it comes may end in an error of its own."""
+    program = (
+        "import runpy\nfrom mamushi.running import threads\n"
+        "def hit():\n"
+        f"    try:\n        {over}\n"
+        "    except BaseException as error:\n        raise RuntimeError('name') from error\n"
+        "threads.one_for_arithmetic = hit\n"
+        "runpy.run_module('mamushi', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    is_interrupt = (done.returncode, done.stderr) == (130, "\nmamushi: interrupted\n")
+    assert is_interrupt == ("KeyboardInterrupt" in over), done.stderr
