@@ -13,20 +13,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
+from mamushi.config.arms import Arm
+from mamushi.evaluation.cohort import RETRAINING_SOURCE
 from mamushi.evaluation.paired import UPPER, variance_and_errors
 from mamushi.evaluation.sad import Floats
-from mamushi.io import paths
+from mamushi.io import paths, schemas
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi.selection.metrics import auc_ends
-from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
+from mamushi_extras.left.schemas import LIKELIHOODS
 
 Bools = NDArray[np.bool_]
 
 FALSE_POSITIVES = 0.01
 RESAMPLES = 200
+ATTACKS = ("loss", "reference", "likelihood_ratio")
+FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
+FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
 
 # From scores of members (m,) and others (n,) and weights of both (B, m), (B, n) to (B,).
 Measure = Callable[[Floats, Floats, Floats, Floats], Floats]
@@ -86,22 +91,14 @@ class Estimate(NamedTuple):
     high: float
 
 
-class ComparedToGold(NamedTuple):
-    """A measure of a model, the same of gold, and the first less the second."""
-
-    model: Estimate
-    gold: Estimate
-    difference: Estimate
-
-
 def compare(
     model: Floats, gold: Floats, member: Bools, outsider: Bools, measure: Measure
-) -> ComparedToGold:
-    """Compare a measure of models, from their scores (S, n) of n texts under S seeds, with that of
-    ``gold`` ones. ``member`` (S, n) are the texts that are looked for by seed, and ``outsider``
-    (n,) the others.
+) -> tuple[Estimate, Estimate, Estimate]:
+    """Return a measure of models, from their scores (S, n) of n texts under S seeds, that of
+    ``gold`` ones, and the difference. ``member`` (S, n) are the texts that are looked for by seed,
+    and ``outsider`` (n,) the others.
 
-    The variance has two parts: over texts, by a bootstrap that draws the same texts in all seeds
+    The variance has two terms: over texts, by a bootstrap that draws the same texts in all seeds
     and for both models, and of the mean over seeds. Of one seed it holds no error of training. An
     AUC has the interval of ``auc_ends``; a share, or a difference, without any variance the exact
     binomial limit (Clopper and Pearson 1934).
@@ -134,112 +131,95 @@ def compare(
 
     ours, theirs, is_auc = measures(model), measures(gold), measure is attack_auc
     difference = estimate(ours - theirs, -1.0, False)
-    return ComparedToGold(estimate(ours, 0.0, is_auc), estimate(theirs, 0.0, is_auc), difference)
+    return estimate(ours, 0.0, is_auc), estimate(theirs, 0.0, is_auc), difference
 
 
-GOLD, BETA0, BASE = map(ModelSource, ("gold", "beta0", "base"))
-ATTACKS = ("loss", "reference", "likelihood_ratio")
-FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
-FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
 # Of each measure: how it is made, its value by chance, and the fewest texts of the others.
 MEASURES = {"auc": (attack_auc, 0.5, FEWEST_TEXTS), "tpr": (tpr, FALSE_POSITIVES, 100)}
-
-
-def audit_texts(
-    grid: Mapping[str, Any],
-    starts: Mapping[str, str],
-    ready: Sequence[str],
-    root: str | Path = "results",
-) -> pa.Table:
-    """Return the table ``membership`` of all cells.
-
-    ``starts`` has by model the endpoint from which unlearning starts; those that are ``ready`` were
-    trained before, on whatever there is. Raises ``UserError`` for a file that is missing or of
-    other texts.
-    """
-    rows: list[dict[str, Any]] = []
-    for cohort in cohorts(grid, root):
-        # Those that, or whose start, were trained on the forget texts of the inference section.
-        ready_here = cohort.model in ready
-        asked = [BASE, BETA0, *([ModelSource("contaminated")] if ready_here else [])]
-        unlearners = grid["unlearners"] if ready_here or starts[cohort.model] == "beta0" else []
-        lists = product([RETRAINING_SOURCE, *unlearners], grid["selectors"], grid["budgets"])
-        asked += [ModelSource(name, selector, float(beta)) for name, selector, beta in lists]
-        rows += _rows(cohort, asked)
-    return pa.Table.from_pylist(rows, schema=MEMBERSHIP.schema)
-
-
-def _rows(cohort: Cohort, models: Sequence[ModelSource]) -> Iterator[dict[str, Any]]:
-    gold_file = cohort.files(paths.MEMBERSHIP, arm=GOLD.arm)[0]
-    texts = read_table(gold_file, LIKELIHOODS, ["id", "section"]).to_pydict()
-    ranked = np.array([section == INFERENCE for section in texts["section"]], dtype=bool)
-
-    @cache
-    def mean(source: ModelSource) -> Floats:
-        """Return the mean log-likelihood per predicted token in nats, (S, n)."""
-        files = cohort.files(paths.MEMBERSHIP, arm=source.arm)
-        # The base model is the same for all seeds, and asked once.
-        files = files[:1] * len(files) if source == BASE else files
-        return np.array([_mean_log_likelihood(path, texts) for path in files])
-
-    @cache
-    def scores(source: ModelSource) -> dict[str, Floats]:
-        """Return the scores (S, n) of the attacks that can be made: the mean log-likelihood (Yeom
-        et al. 2018), that less the base model's (Carlini et al. 2021), and the likelihood ratio."""
-        attacks = {"loss": mean(source)}
-        if source != BASE:
-            attacks["reference"] = mean(source) - mean(BASE)
-        if len(cohort.seeds) >= FEWEST_SEEDS:
-            ratios = []
-            for seed, target in enumerate(mean(source)):
-                outside, inside = (np.delete(mean(of), seed, axis=0) for of in (GOLD, BETA0))
-                ratios.append(likelihood_ratio(target, outside, inside, ranked))
-            attacks["likelihood_ratio"] = np.array(ratios)
-        return attacks
-
-    for source in models:
-        member = np.tile(ranked, (len(cohort.seeds), 1))
-        asked = {"forget": member}
-        if source.selector is not None:
-            lists = np.array([np.isin(texts["id"], ids) for ids in cohort.lists(source)])
-            asked = {"removed": member & lists, "kept": member & ~lists}
-        for members, inside in asked.items():
-            # Seeds may remove other numbers of texts: the least of them.
-            counts = {"texts": int(inside.sum(axis=1).min()), "others": int((~ranked).sum())}
-            head = {"method": source.source, "selector": source.selector, "beta": source.beta}
-            head |= {"members": members, **counts, "seeds": len(cohort.seeds)}
-            for attack, (name, (measure, chance, fewest)) in product(ATTACKS, MEASURES.items()):
-                row = {**cohort.at, **head, "attack": attack, "measure": name}
-                if attack not in scores(source):
-                    row["why"] = _WHY_NOT[attack]
-                elif counts["texts"] < FEWEST_TEXTS or counts["others"] < fewest:
-                    row["why"] = f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"
-                else:
-                    ours, theirs = (scores(of)[attack] for of in (source, GOLD))
-                    model, gold, difference = compare(ours, theirs, inside, ~ranked, measure)
-                    row |= dict(zip(("value", "low", "high"), model, strict=True))
-                    for column, ends in (("gold", gold), ("difference", difference)):
-                        names = (column, f"{column}_low", f"{column}_high")
-                        row |= dict(zip(names, ends, strict=True))
-                    row["at_fault"] = not gold.low <= chance <= gold.high
-                    row["verdict"] = _beside_gold(difference.low, difference.high)
-                yield row
-
-
-_WHY_NOT = {
+WHY_NOT = {
     "reference": "the base model is what the attack compares with",
     "likelihood_ratio": f"needs at least {FEWEST_SEEDS} seeds",
 }
 
 
-def _beside_gold(low: float, high: float) -> str:
-    """Return what the interval of a difference to gold says."""
-    return f"{'more than' if low > 0 else 'less than' if high < 0 else 'not told from'} gold"
+def columns_of(arm: Arm) -> dict[str, Any]:
+    """Return what tables say of how a model was made."""
+    return {
+        "method": arm.endpoint or arm.unlearner or RETRAINING_SOURCE,
+        "selector": arm.selector,
+        "beta": None if arm.beta is None else float(arm.beta),
+    }
 
 
-def _mean_log_likelihood(path: Path, texts: Mapping[str, Sequence[Any]]) -> Floats:
-    """Read that of each text (n,)."""
-    table = read_table(path, LIKELIHOODS).to_pydict()
-    assert all(table[name] == texts[name] for name in texts), f"{path} is of other texts"
-    nll, tokens = (np.array(table[name], dtype=np.float64) for name in ("nll", "tokens"))
-    return -nll / tokens
+def membership_rows(
+    cells: Sequence[Mapping[str, Any]], names: Sequence[str], root: Path
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table ``membership`` of one dataset and model, whose seeds are the
+    ``cells``, about the arms of some ``names``."""
+
+    def read(cell: Mapping[str, Any], arm: str) -> pa.Table:
+        return read_table(paths.under(root, paths.MEMBERSHIP, **cell, arm=arm), LIKELIHOODS)
+
+    texts = read(cells[0], "gold").select(["id", "section"])
+    ranked = np.asarray(pc.equal(texts["section"], INFERENCE))
+
+    @cache
+    def mean(arm: str) -> Floats:
+        """Return the mean log-likelihood per predicted token in nats, (S, n). The base model is the
+        same for all seeds, and asked once."""
+        tables = [read(cells[0] if arm == "base" else cell, arm) for cell in cells]
+        assert all(table.select(["id", "section"]).equals(texts) for table in tables), arm
+        return np.array([-table["nll"].to_numpy() / table["tokens"].to_numpy() for table in tables])
+
+    @cache
+    def scores(arm: str) -> dict[str, Floats]:
+        """Return the scores (S, n) of the attacks that can be made: the mean log-likelihood (Yeom
+        et al. 2018), that less the base model's (Carlini et al. 2021), and the likelihood ratio."""
+        attacks = {"loss": mean(arm)}
+        if arm != "base":
+            attacks["reference"] = mean(arm) - mean("base")
+        if len(cells) >= FEWEST_SEEDS:
+            ratios = []
+            for seed, target in enumerate(mean(arm)):
+                outside, inside = (np.delete(mean(of), seed, axis=0) for of in ("gold", "beta0"))
+                ratios.append(likelihood_ratio(target, outside, inside, ranked))
+            attacks["likelihood_ratio"] = np.array(ratios)
+        return attacks
+
+    for name in names:
+        arm, member = Arm.parse(name), np.tile(ranked, (len(cells), 1))
+        asked = {"forget": member}
+        if arm.selector and arm.beta:
+            on_list = {"selector": arm.selector, "beta": arm.beta}
+            files = (paths.under(root, paths.REMOVAL, **cell, **on_list) for cell in cells)
+            lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]
+            listed = np.array([pc.is_in(texts["id"], ids.combine_chunks()) for ids in lists])
+            asked = {"removed": member & listed, "kept": member & ~listed}
+        about = {name: cells[0][name] for name in ("dataset", "model")} | columns_of(arm)
+        for (members, inside), attack in product(asked.items(), ATTACKS):
+            # Seeds may remove other numbers of texts: the least of them.
+            counts = {"texts": int(inside.sum(axis=1).min()), "others": int((~ranked).sum())}
+            head = {**about, "members": members, **counts, "seeds": len(cells), "attack": attack}
+            for measure, (function, chance, fewest) in MEASURES.items():
+                row = {**head, "measure": measure}
+                if attack not in scores(name):
+                    row["why"] = WHY_NOT[attack]
+                elif counts["texts"] < FEWEST_TEXTS or counts["others"] < fewest:
+                    row["why"] = f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"
+                else:
+                    ours, theirs = scores(name)[attack], scores("gold")[attack]
+                    row |= beside_gold(*compare(ours, theirs, inside, ~ranked, function), chance)
+                yield row
+
+
+def beside_gold(
+    model: Estimate, gold: Estimate, difference: Estimate, chance: float
+) -> dict[str, Any]:
+    """Return the columns of a comparison whose measure is that by ``chance`` without memory."""
+    row: dict[str, Any] = dict(zip(("value", "low", "high"), model, strict=True))
+    for name, ends in (("gold", gold), ("difference", difference)):
+        row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    told = "not told from"
+    if difference.low > 0 or difference.high < 0:
+        told = "more than" if difference.low > 0 else "less than"
+    return row | {"at_fault": not gold.low <= chance <= gold.high, "verdict": f"{told} gold"}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from mamushi.config import grid
+from mamushi.config import arms, grid
 from mamushi.config.kinds import Config
 from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
-from mamushi_extras.left.harness import files_of_tasks
 
+TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
 GPU = ("membership", "task_scores")
 VERSION = 2
 
@@ -68,29 +72,47 @@ def membership(
         write_table(out, LIKELIHOODS, columns, metadata=job.origin)
 
 
+def arms_asked(config: Config) -> dict[str, list[str]]:
+    """Return by model the arms that were trained on the ranked texts, or whose start was: a model
+    that is ``contaminated`` before it comes has seen all there is."""
+    axes, asked = grid.axes(config, "left"), {}
+    for model in axes["models"]:
+        ready = ["contaminated"] if config["models"][model].get("contaminated") else []
+        asked[model] = ["base", "beta0", *ready, *grid.retrained_arms(axes)]
+        if ready or arms.starting_endpoint(config, model) == "beta0":
+            asked[model] += grid.unlearned_arms(axes)
+    return asked
+
+
 class LeftTables(Settings):
-    """Axes, ``starts`` by model, and the models that are ``ready``, trained before."""
+    """The cells, and the arms that are asked about by model."""
 
     grid: dict[str, Any] = setting(lambda config: grid.axes(config, "left"))
-    starts: dict[str, str] = setting(lambda config: grid.starts(config, "left"))
-    ready: list[str] = setting(
-        lambda config: [m for m, key in config["models"].items() if key.get("contaminated")]
-    )
+    arms: dict[str, list[str]] = setting(arms_asked)
 
 
 def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: LeftTables, job: Job) -> None:
     """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
     from mamushi.io.tables import publish
-    from mamushi_extras.left.attacks import audit_texts
+    from mamushi_extras.left.attacks import membership_rows
     from mamushi_extras.left.schemas import MEMBERSHIP
 
-    table = audit_texts(settings.grid, settings.starts, settings.ready, root)
-    publish(out_folder, [(MEMBERSHIP, table)], job.origin)
+    rows: list[dict[str, Any]] = []
+    for dataset, model in product(settings.grid["datasets"], settings.grid["models"]):
+        axes = {**settings.grid, "datasets": [dataset], "models": [model]}
+        rows += membership_rows([*grid.cells(axes)], settings.arms[model], root)
+    publish(out_folder, [(MEMBERSHIP, rows)], job.origin)
 
 
 def task_digests(config: Config) -> dict[str, str]:
-    """Return the digests of the files of tasks."""
-    return content_digests(files_of_tasks(config["tasks"]["names"]))
+    """Return the digests of the files among the names of tasks, and of those that they name: data,
+    or what they include. Their paths count from the current folder, or from that of the task."""
+    files: list[str] = []
+    for path in filter(os.path.isfile, config["tasks"]["names"]):
+        words = re.findall(r"[^\s'\",\[\]{}]+", Path(path).read_text(encoding="utf-8"))
+        places = [Path(folder, word) for word in words for folder in ("", Path(path).parent)]
+        files += [path, *(str(place) for place in places if place.is_file())]
+    return content_digests(dict.fromkeys(files))
 
 
 class TaskScores(OpenedArm):
@@ -110,26 +132,60 @@ def task_scores(
     settings: TaskScores,
     job: Job,
 ) -> None:
-    """Ask a model tasks of lm-evaluation-harness. Raises as ``score_tasks``."""
+    """Ask a model tasks of lm-evaluation-harness, as it is, at its defaults: numbers are those of
+    its own command on the exported model, with probabilities in fp32. Raises what the harness does
+    for an unknown task, and `datasets` where a task's data cannot be had."""
     from importlib.metadata import version
 
-    import pyarrow as pa
+    from lm_eval import simple_evaluate
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
 
-    from mamushi.errors import UserError
+    from mamushi.errors import UserError, located
     from mamushi.io.tables import write_table
     from mamushi.lm.loading import open_tokenizer
-    from mamushi_extras.left.harness import score_tasks
     from mamushi_extras.left.schemas import TASK_SCORES
 
-    tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     if accelerator.num_processes > 1:
         problem = "is cut over several GPUs, and lm-evaluation-harness reads models of one"
         do = "leave it out of tasks.models, or export it and run lm_eval there"
         raise UserError(problem, where=model_card, do=do)
-    rows = score_tasks(model, tokenizer, settings.names, settings.examples, settings.precision)
-    table = pa.Table.from_pylist(rows, schema=TASK_SCORES.schema)
-    write_table(out, TASK_SCORES, table, metadata={**job.origin, "lm_eval": version("lm_eval")})
+    reader = HFLM(
+        pretrained=model,
+        tokenizer=open_tokenizer(model_card),
+        mixed_precision_dtype="bfloat16" if settings.precision == "bf16" else None,
+        softmax_dtype="float32",
+        batch_size=TEXTS_AT_ONCE,
+    )
+    # Its own tasks are ten thousand files, which it reads all.
+    manager = TaskManager(include_defaults=not all(map(os.path.isfile, settings.names)))
+    options = {"limit": settings.examples, "task_manager": manager, "log_samples": False}
+    with located("tasks.names"):
+        answers = simple_evaluate(reader, tasks=settings.names, **options)
+    rows = list(task_rows(answers["results"], answers["versions"]))
+    write_table(out, TASK_SCORES, rows, metadata={**job.origin, "lm_eval": version("lm_eval")})
+
+
+def task_rows(results: Mapping[str, Any], versions: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each metric of each task and group, as ``TASK_SCORES`` has them, from what
+    the harness returns: metrics are called `acc,none` and `acc_stderr,none` there."""
+    for task, metrics in results.items():
+        written = versions.get(task)
+        for key, value in metrics.items():
+            metric, _, answer_filter = key.partition(",")
+            if not answer_filter or metric.endswith("_stderr") or isinstance(value, str):
+                continue
+            error = metrics.get(f"{metric}_stderr,{answer_filter}")
+            yield {
+                "task": task,
+                "version": None if written is None else str(written),
+                "metric": metric,
+                "filter": answer_filter,
+                "value": float(value),
+                "se": None if isinstance(error, str) or error is None else float(error),
+                "examples": metrics.get("sample_len"),
+            }
 
 
 class TaskTable(Settings):
@@ -143,28 +199,23 @@ def task_table(
 ) -> None:
     """Collect what the models of all cells reach in tasks, beside the gold model of their seed.
     Raises ``KeyError`` for a file of other tasks than gold's, and as ``read_table``."""
-    import pyarrow as pa
-
-    from mamushi.config.arms import Arm
     from mamushi.errors import located
     from mamushi.io.tables import publish, read_table
+    from mamushi_extras.left.attacks import columns_of
     from mamushi_extras.left.schemas import TASK_SCORES, TASKS
 
-    def scores(where: dict[str, str]) -> dict[Any, dict[str, Any]]:
-        rows = read_table(paths.under(root, paths.TASK_ANSWERS, **where), TASK_SCORES).to_pylist()
+    def scores(cell: dict[str, Any], arm: str) -> dict[Any, dict[str, Any]]:
+        path = paths.under(root, paths.TASK_ANSWERS, **cell, arm=arm)
+        rows = read_table(path, TASK_SCORES).to_pylist()
         return {tuple(row[key] for key in ("task", "metric", "filter")): row for row in rows}
 
     rows = []
     for path in grid.of_models(settings.grid, paths.TASK_ANSWERS):
-        where = {**(paths.wildcards(paths.TASK_ANSWERS, path) or {})}
-        del where["root"]
-        reached, gold = scores(where), scores({**where, "arm": "gold"})
-        arm = Arm.parse(where.pop("arm"))
-        about = {
-            **{**where, "seed": int(where["seed"]), "selector": arm.selector},
-            "method": arm.endpoint or arm.unlearner or "retraining",
-            "beta": None if arm.beta is None else float(arm.beta),
-        }
+        cell = {**(paths.wildcards(paths.TASK_ANSWERS, path) or {})}
+        name = cell.pop("arm")
+        cell = {key: cell[key] for key in ("dataset", "model", "seed")}
+        reached, gold = scores(cell, name), scores(cell, "gold")
+        about = {**cell, "seed": int(cell["seed"]), **columns_of(arms.Arm.parse(name))}
         with located(path):
             rows += [{**about, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
-    publish(out_folder, [(TASKS, pa.Table.from_pylist(rows, schema=TASKS.schema))], job.origin)
+    publish(out_folder, [(TASKS, rows)], job.origin)

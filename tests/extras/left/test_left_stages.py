@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness on a tiny model: a task of our own, and likelihoods by hand."""
+"""Single texts and tasks of lm-evaluation-harness under a tiny model, with likelihoods by hand."""
 
 import json
 import random
@@ -8,6 +8,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 import torch
 from transformers import PreTrainedModel
@@ -16,12 +17,14 @@ from mamushi.cli import main
 from mamushi.config import grid
 from mamushi.io import paths
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.lm import loading, parameters, storage, tiny
-from mamushi_extras.left.schemas import TASK_SCORES, TASKS
+from mamushi.lm import device, loading, parameters, storage, tiny
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tokens import read_tokens
+from mamushi_extras.left.schemas import LIKELIHOODS, TASK_SCORES, TASKS
 from tests.support.models import PARTS, SIZES
-from tests.support.stage_files import EXECUTION, WORDS, opened, write_base
+from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, opened, write_base
 
-OPENED = {"precision": "fp32"}
+HELD_OUT = 4
 HEADS = ("train_input_embedding", "train_output_head")
 UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
 TASK = """
@@ -66,21 +69,43 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield root
 
 
-def words(made: Path, out: Path, unlearned: bool, **changes: Any) -> list[str]:
-    asked: dict[str, Any] = {"names": [str(made / "animals.yaml")], "examples": None, "inputs": {}}
-    settings = {**OPENED, **asked, **changes}
-    files = {"model-card": "card.json", "trained": "start.safetensors"}
+def run_stage(stage: str, made: Path, out: Path, unlearned: bool, **settings: Any) -> int:
+    files = dict(FILES) if stage == "membership" else {"model-card": "card.json"}
+    files |= {"trained": "start.safetensors"}
     files |= {"unlearned": "unlearned.safetensors"} if unlearned else {}
     words = [f"--{key}={made / name}" for key, name in files.items()]
-    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
-    return ["task-scores", *words, f"--out={out}"]
+    words += [f"--execution={json.dumps(EXECUTION)}"]
+    words += [f"--settings={json.dumps({'precision': 'fp32', **settings})}"]
+    return main([stage, *words, f"--out={out}"])
+
+
+def score_tasks(made: Path, out: Path, unlearned: bool = False, name: str = "animals") -> int:
+    asked: dict[str, Any] = {"names": [str(made / f"{name}.yaml")], "examples": None, "inputs": {}}
+    return run_stage("task-scores", made, out, unlearned, **asked)
 
 
 def model_of(made: Path, unlearned: bool) -> PreTrainedModel:
-    stored = ["start", "unlearned"] if unlearned else ["start"]
-    files = (made / f"{name}.safetensors" for name in stored)
-    model = opened(made / "card.json", *files)
-    return model.eval()
+    names = ["start", "unlearned"] if unlearned else ["start"]
+    return opened(made / "card.json", *(made / f"{name}.safetensors" for name in names)).eval()
+
+
+@pytest.mark.parametrize("unlearned", [False, True])
+def test_membership_reads_the_model_that_was_made(
+    made: Path, tmp_path: Path, unlearned: bool
+) -> None:
+    out = tmp_path / "out.parquet"
+    assert run_stage("membership", made, out, unlearned, texts=100, max_length=16) == 0
+    table = read_table(out, LIKELIHOODS)
+    for section, count in (("inference", FORGET), ("evaluation", HELD_OUT)):
+        rows = table.filter(pc.equal(table["section"], section)).to_pydict()
+        files = made / "tokens.parquet", made / "examples.parquet"
+        texts = read_tokens(*files, section, 16, domains=["forget"])
+        assert rows["id"] == [*texts.ids]
+        assert len(texts) == count
+        with torch.inference_mode():
+            nll = text_nll(model_of(made, unlearned), texts, 64, device.accelerator("fp32"))
+        assert rows["nll"] == pytest.approx(nll.nll, rel=1e-4)
+        assert rows["tokens"] == nll.tokens.tolist()
 
 
 @torch.no_grad()
@@ -107,7 +132,7 @@ def test_accuracies_are_those_of_likelihoods_by_hand(
     made: Path, tmp_path: Path, unlearned: bool
 ) -> None:
     out = tmp_path / "tasks.parquet"
-    assert main(words(made, out, unlearned)) == 0
+    assert score_tasks(made, out, unlearned) == 0
     found = {row["metric"]: row for row in read_table(out, TASK_SCORES).to_pylist()}
     correct = correct_by_hand(made, unlearned)
     assert found.keys() == correct.keys()
@@ -125,12 +150,8 @@ def test_data_that_cannot_be_had_is_told_with_its_key(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (made / "lost.yaml").write_text(TASK.format(data=made / "nowhere.jsonl"))
-    names = [str(made / "lost.yaml")]
-    assert main(words(made, tmp_path / "out.parquet", False, names=names)) != 0
+    assert score_tasks(made, tmp_path / "out.parquet", name="lost") != 0
     assert "tasks.names: Unable to find" in capsys.readouterr().err
-
-
-# --- the table --------------------------------------------------------------------------------
 
 
 AXES = {
@@ -156,14 +177,10 @@ def write_scores(root: Path) -> dict[tuple[int, str], float]:
     return values
 
 
-def collect(root: Path) -> int:
-    settings = json.dumps({"grid": AXES})
-    return main(["task-table", f"--root={root}", f"--out-folder={root}", f"--settings={settings}"])
-
-
 def test_models_stand_beside_the_gold_model_of_their_seed(tmp_path: Path) -> None:
     values = write_scores(tmp_path)
-    assert collect(tmp_path) == 0
+    places = [f"--root={tmp_path}", f"--out-folder={tmp_path}"]
+    assert main(["task-table", *places, f"--settings={json.dumps({'grid': AXES})}"]) == 0
     rows = read_table(tmp_path / "tasks.parquet", TASKS).to_pylist()
     assert (tmp_path / "tasks.csv").read_text().count("\n") == len(rows) + 1
     pairs = [(row["seed"], row["method"], row["selector"], row["beta"]) for row in rows]
