@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.evaluation.curves import read_perplexity
+from mamushi.evaluation.sad import read_perplexity
 from mamushi.io import paths, schemas
 from mamushi.io.files import atomic, read_json, sha256, write_json
 from mamushi.io.provenance import fingerprint

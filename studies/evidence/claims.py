@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mamushi.evaluation.crossed import Effect
-from mamushi.evaluation.paired import LEVEL, holm
+from mamushi.evaluation.intervals import LEVEL, Effect, holm
 from studies.evidence.archive import Run
 from studies.evidence.families import Claim, Family, read_families
 from studies.evidence.measures import Absent, Measured, difference

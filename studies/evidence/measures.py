@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from mamushi.config import arms
-from mamushi.evaluation.crossed import NO_ERROR, NO_GAP, Effect, contrast, pooled_variance
-from mamushi.evaluation.crossing import first_crossing, recovery
-from mamushi.evaluation.half_gap import crossing
-from mamushi.evaluation.paired import LEVEL, t_quantile
+from mamushi.evaluation.half_gap import crossing, first_crossing, recovery
+from mamushi.evaluation.intervals import (
+    LEVEL,
+    NO_ERROR,
+    NO_GAP,
+    Effect,
+    contrast,
+    pooled_variance,
+    t_quantile,
+)
 from mamushi.evaluation.sad import sad
 from mamushi.selection.metrics import clusters_of, placements, sampling_variance
 from studies.evidence.archive import Run
@@ -106,12 +112,13 @@ class Measured:
         chosen = self.chosen(measure)
         tokens, groups = self.run.tokens[chosen], self.run.held_out.groups[chosen]
         a, b = a[:, chosen], b[:, chosen]
-        ends = {}
+        gap = None
         if measure != "retain":
-            ends = {name: self.nll(name, (), measure)[:, chosen] for name in (BETA0, GOLD)}
+            beta0, gold = (self.nll(name, (), measure)[:, chosen] for name in (BETA0, GOLD))
+            gap = beta0, gold
         by_seed = (a - b).sum(axis=1) / tokens.sum()
         pooled = None if pool is None else self.pooled(measure, by_seed, pool)
-        return contrast(a, b, tokens, groups, **ends, pooled=pooled)
+        return contrast(a, b, tokens, groups, gap=gap, pooled=pooled)
 
     def pooled(self, measure: str, values: Doubles, pool: Pool) -> tuple[float, float] | None:
         """The variance over seeds of a difference (S,), pooled over all lists of all selectors."""

@@ -23,8 +23,8 @@ import numpy as np
 from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.errors import UserError
-from mamushi.evaluation.crossed import OVERSHOOTS, Effect
 from mamushi.evaluation.half_gap import crossing
+from mamushi.evaluation.intervals import OVERSHOOTS, Effect
 from studies.evidence.archive import Run, read
 from studies.evidence.claims import CANNOT, Tried, claim_lines, judge
 from studies.evidence.families import Family, read_families
@@ -215,7 +215,7 @@ def _shares(measured: Measured, nll: Callable[[str], Doubles]) -> list[str]:
     for measure in ("recovered", "deep", "retain")[:: 1 if measured.run.deep else 2]:
         against = measured.nll(GOLD if measure == "retain" else BETA0, (), measure)
         effect = measured.contrast(nll(measure), against, measure)
-        far = measure != "retain" and effect.beside_gold() == OVERSHOOTS
+        far = measure != "retain" and effect.low > 1
         cells.append(shown(effect, SHOWN[measure]) + f", {OVERSHOOTS}" * far)
     return cells
 

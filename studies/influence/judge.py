@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 import yaml
 from numpy.typing import NDArray
 
-from mamushi.evaluation.crossed import Effect, contrast, pooled_variance
-from mamushi.evaluation.paired import holm
+from mamushi.evaluation.intervals import Effect, contrast, holm, pooled_variance
 from mamushi.io import schemas
 from mamushi.io.files import atomic
 from mamushi.io.tables import read_table
@@ -142,10 +141,10 @@ class Archived:
         if measure == "retain":
             rival = nll(GOLD) + float(above) * tokens
             return contrast(nll(arm), rival, tokens, groups)
-        ends = {"beta0": nll(BETA0), "gold": nll(GOLD)}
+        beta0, gold = nll(BETA0), nll(GOLD)
         if not isinstance(above, str):
-            rival = ends["beta0"] + above * (ends["gold"] - ends["beta0"])
-            return contrast(nll(arm), rival, tokens, groups, **ends)
+            rival = beta0 + above * (gold - beta0)
+            return contrast(nll(arm), rival, tokens, groups, gap=(beta0, gold))
         # Arms that were trained after the claims were judged change no verdict.
         named = [name for name in self.arms if name in claimed_arms()]
         every = np.array([nll(name) for name in named if not set(seeds) - set(self.seeds(name))])
@@ -153,7 +152,7 @@ class Archived:
         by_arm, by_seed = (x.sum(axis=-1) / tokens.sum() for x in (every, of_arm - of_rival))
         # As in the table effects: two models, each of one list.
         pooled = pooled_variance(by_arm, by_seed, 2.0)
-        return contrast(of_arm, of_rival, tokens, groups, pooled=pooled, **ends)
+        return contrast(of_arm, of_rival, tokens, groups, gap=(beta0, gold), pooled=pooled)
 
     def gap(self, column: str, seeds: list[int]) -> Effect:
         """Return the gap from beta 0 to gold in nats per token of forget texts."""

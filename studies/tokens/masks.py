@@ -32,7 +32,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.evaluation.paired import interval
+from mamushi.evaluation.intervals import interval
 from mamushi.io import schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens

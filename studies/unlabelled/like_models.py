@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.evaluation.paired import interval
+from mamushi.evaluation.intervals import interval
 from mamushi.io import paths, schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm.perplexity import text_nll

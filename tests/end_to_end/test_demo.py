@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from mamushi.cli import main
 from mamushi.config.arms import unlearned
-from mamushi.evaluation.crossing import first_crossing
+from mamushi.evaluation.half_gap import first_crossing
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table

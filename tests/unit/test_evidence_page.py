@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mamushi.config import arms
-from mamushi.evaluation.paired import holm
+from mamushi.evaluation.intervals import holm
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import write_table

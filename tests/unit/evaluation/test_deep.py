@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from mamushi.evaluation.crossed import Effect, contrast
+from mamushi.evaluation.intervals import Effect, contrast
 from mamushi.lm import device
 from mamushi.lm.raking import plan_raking, raked_nll
 from mamushi.lm.tokens import TokenSet, offsets_of
@@ -63,7 +63,7 @@ def share(number: int, seeds: int, rng: np.random.Generator) -> Effect:
                 raked[inside] = raked_nll(columns, targets, frequencies, CPU).numpy()
             nll[name].append(raked.reshape(number, -1).sum(axis=1))
     arm, beta0, gold = (np.array(nll[name]) for name in ("arm", "beta0", "gold"))
-    return contrast(arm, beta0, np.full(number, LENGTH - 1.0), beta0=beta0, gold=gold)
+    return contrast(arm, beta0, np.full(number, LENGTH - 1.0), gap=(beta0, gold))
 
 
 @pytest.mark.slow

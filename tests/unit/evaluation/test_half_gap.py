@@ -1,4 +1,4 @@
-"""Half-gap budgets, their intervals and savings, against plain loops and by hand."""
+"""Half-gap budgets, their intervals and savings, and the budgets that are measured next."""
 
 from collections.abc import Callable
 from itertools import product
@@ -9,19 +9,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
+from mamushi.evaluation.cohort import TextSet
 from mamushi.evaluation.half_gap import (
     crossing,
+    deep_curve,
+    deep_gaps,
+    finer_budgets,
+    first_crossing,
     half_gap_table,
+    recovery,
     saving_interval,
     synergy,
     unlearning_table,
+    why_no_deep_gap,
 )
+from mamushi.evaluation.intervals import NO_GAP
 from mamushi.io import schemas
 from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, sweeps_of, write_runs
 
 BETA = [0.0, 0.25, 0.5, 0.75, 1.0]
+MONOTONE = [0.0, 0.2, 0.4, 0.8, 1.0]
+DIPS = [0.0, 0.6, 0.4, 0.7, 0.2]
+
+CURVES = [
+    # height, crossing, what a step of 0.05 adds
+    (MONOTONE, 0.5 + 0.25 * 0.1 / 0.4, [0.55, 0.6, 0.65, 0.7]),
+    (DIPS, 0.25 * 0.5 / 0.6, [0.05, 0.1, 0.15, 0.2]),
+    ([0.0, 0.1, 0.3, 0.2, 0.4], None, []),
+    ([0.0, 1.0, 1.2, 1.3, 1.4], 0.125, [0.05, 0.1, 0.15, 0.2]),
+    ([0.0, 0.1, 0.1, 0.4, 0.6], 0.875, [0.8, 0.85, 0.9, 0.95]),
+    ([0.0, 0.2, 0.5, 0.8, 1.0], 0.5, [0.3, 0.35, 0.4, 0.45]),
+    ([0.5, 0.6, 0.7, 0.8, 1.0], 0.0, []),
+]
 Shares = Callable[[str, str, int], list[float]]
 """(unlearner, selector, seed) -> recovery at each of ``BETA``."""
 
@@ -67,6 +91,59 @@ def lines(unlearner: str, selector: str, seed: int) -> list[float]:
     """Random crosses at 0.5 + 0.1 seed, mamushi in half of that, each on a straight line."""
     slope = 0.5 / (0.5 + 0.1 * seed) * (2 if selector == "mamushi" else 1)
     return [beta * slope for beta in BETA]
+
+
+def test_recovery_is_the_share_of_the_way_and_unknown_without_a_gap() -> None:
+    np.testing.assert_allclose(recovery([20, 30, 40, 50, 10], 20, 40), [0, 0.5, 1, 1.5, -0.5])
+    assert np.isnan(recovery([20.0, 30.0], 20, 20)).all()
+    assert np.isnan(recovery(30.0, 20.0, 19.0))
+    np.testing.assert_allclose(recovery([[30.0], [30.0]], [[20.0], [0.0]], 40), [[0.5], [0.75]])
+
+
+@pytest.mark.parametrize(("height", "crossing", "added"), CURVES)
+def test_crossings_and_refinement_of_given_curves(
+    height: list[float], crossing: float | None, added: list[float]
+) -> None:
+    place = first_crossing(BETA, height, 0.5)
+    assert place == (crossing if crossing is None else pytest.approx(crossing, abs=1e-12))
+    # Equal, not close: these become file names.
+    assert finer_budgets(BETA, height, 0.5, 0.05) == added
+    assert finer_budgets(BETA, MONOTONE, 0.5, 0.07) == [0.56, 0.63, 0.7]
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> tuple[list[float], list[float], float, dict[int, float]]:
+    """Measured budgets, a step, and the true heights at every hundredth."""
+    inner = draw(st.sets(st.integers(1, 99), max_size=9))
+    hundredths = [0, *sorted(inner), 100]
+    heights = draw(st.lists(st.floats(-0.5, 1.5), min_size=101, max_size=101))
+    truth = dict(enumerate(heights))
+    fine = draw(st.integers(1, 60)) / 100
+    return [k / 100 for k in hundredths], [truth[k] for k in hundredths], fine, truth
+
+
+@given(sweeps())
+def test_the_refined_curve_crosses_in_the_same_bracket(
+    sweep: tuple[list[float], list[float], float, dict[int, float]],
+) -> None:
+    beta, height, fine, truth = sweep
+    before = first_crossing(beta, height, 0.5)
+    added = finer_budgets(beta, height, 0.5, fine)
+    if before is None or before == 0:
+        assert added == []
+        return
+    assert not set(added) & set(beta)
+    all_of_them = sorted({*beta, *added})
+    after = first_crossing(all_of_them, [truth[round(b * 100)] for b in all_of_them], 0.5)
+    low = max(b for b, h in zip(beta, height, strict=True) if b < before and h < 0.5)
+    high = min(b for b in beta if b >= before)
+    assert after is not None
+    assert low <= after <= high
+    assert all(low < b < high for b in added)
+    assert [round(b * 100) % round(fine * 100) for b in added] == [0] * len(added)
+    # The step leaves no wider gap than itself in the bracket.
+    inside = [low, *added, high]
+    assert np.diff(inside).max() <= fine + 1e-9
 
 
 def test_the_papers_table_of_savings() -> None:
@@ -216,3 +293,63 @@ def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     crossing = 0.25 + 0.1 * 0.115 / 0.15
     assert found["budget"] == pytest.approx(crossing)
     assert found["retain_factor"] == pytest.approx((10 + 40 * crossing) / 10)
+
+
+TRUE = 0.4
+"""Where half of the deep gap is recovered."""
+Doubles = NDArray[np.float64]
+
+
+def world(
+    rng: np.random.Generator, seeds: int, gap: float = 0.2
+) -> tuple[list[Doubles], Doubles, TextSet]:
+    """Models at ``BETA`` that recover in proportion, gold, and texts that differ in how much they
+    are of the domain, in seeds that differ in how much they learn of it."""
+    n, tokens = 80, rng.integers(8, 30, 80).astype(float)
+    opens = gap + 0.2 * rng.normal(size=n)
+
+    def model(share: float) -> Doubles:
+        learned = share + 0.03 * rng.normal(size=(seeds, 1))
+        return (3 + learned * opens + 0.03 * rng.normal(size=(seeds, n))) * tokens
+
+    start, gold = model(0.0), model(1.0)
+    models = [start, *(model(0.5 / TRUE * beta) for beta in BETA[1:])]
+    return models, gold, TextSet(np.arange(n), tokens, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [2, 4])
+def test_the_interval_of_a_deep_budget_holds_the_truth(seeds: int) -> None:
+    rng, covered, times = np.random.default_rng(seeds), 0, 100
+    for _ in range(times):
+        models, gold, texts = world(rng, seeds)
+        assert why_no_deep_gap(models[0], gold, texts) is None
+        _, row = deep_curve(np.array(BETA), np.array(models), models[0], gold, texts, 0.5)
+        high = np.inf if row["deep_budget_high"] is None else row["deep_budget_high"]
+        covered += row["deep_budget_low"] <= TRUE <= high
+    assert covered >= 0.93 * times - 7  # three errors of 100 draws
+
+
+def test_a_gap_that_chance_may_have_made_has_no_budget() -> None:
+    models, gold, texts = world(np.random.default_rng(1), 3, gap=0.0)
+    assert why_no_deep_gap(models[0], gold, texts) == NO_GAP
+
+
+def test_shares_and_budgets_stand_in_the_tables(tmp_path: Path) -> None:
+    write_runs(tmp_path, AXES)
+    axes = AXES, {"small": "beta0"}, sweeps_of(AXES)
+    shares, deep = deep_gaps(*axes, 0.5, tmp_path)
+    points = unlearning_table(*axes, tmp_path, shares)
+    for row in points.to_pylist():
+        part = 1.0 if row["unlearner"] == "retraining" and row["beta"] == 1 else 0.6
+        assert row["deep"] == pytest.approx(part * row["recovery"], abs=0.03)
+        of_gold = abs(row["ppl_forget"] - 60) + abs(row["ppl_retain"] - 12)
+        assert row["sad"] == pytest.approx(of_gold)
+    table = half_gap_table(points, target=0.5, retain_cap=5.6, deep=deep)
+    (ours,) = rows(table, unlearner="neggrad_plus", selector="mamushi")
+    # 0.456 of it at a budget of 0.5, and 0.6 at 1.
+    assert ours["deep_budget"] == pytest.approx(0.5 + 0.5 * 0.044 / 0.144, abs=0.05)
+    assert ours["deep_budget_low"] < ours["deep_budget"] < ours["deep_budget_high"]
+    assert ours["deep_budget"] > ours["budget"] + 0.2
+    assert (ours["deep_censored"], ours["deep_withheld"]) == (False, None)
+    assert "; deep " in synergy(table).replace("\\", "")

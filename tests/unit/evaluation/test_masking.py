@@ -19,11 +19,6 @@ from mamushi.evaluation.probes import repetition
         ("Hoe, hoes, h0e, #hoe", "H**, h***, h**, #h**"),
         ("a hooker, goddammit, jackoff!", "a h*****, g********, j******!"),
         ("@ThatDamnCat and goddamnit, #myhoe", "@*********** and g********, #myhoe"),
-        # Letter by letter.
-        ("oh d a m n it", "oh d * * * it"),
-        ("D.4.M.N", "D.*.*.*"),
-        ("w e d a m n y o u", "w e d * * * y o u"),
-        ("d - a - m - n", "d - * - * - *"),
     ],
 )
 def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str) -> None:
@@ -38,8 +33,6 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
         "scrap scraps, dam, condemn, debuggers, wristwatch",
         "D*** it, already masked!",
         "4 of 8, 717, 455!",
-        "a b c d e f g",
-        "plan a b or c",
         "Shoes, a hoedown, Phoenix, hooked, ritardando, Japan, a whole nutshell, muffin, kinky",
         "Grüße aus Scunthorpe von König, naïve 😀 Ἀθῆναι",
     ],

@@ -1,12 +1,51 @@
-"""SAD, areas and standard errors against numbers worked out by hand."""
+"""SAD, its tables from the files of a grid, and which selectors are said to differ."""
 
-import math
+from collections.abc import Callable
+from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from scipy.stats import ttest_rel
 
-from mamushi.evaluation.sad import area, sad, standard_error
+from mamushi.evaluation.intervals import holm
+from mamushi.evaluation.sad import area, sad, sad_differences, sad_summary, sad_table
+from mamushi.io import schemas
+from tests.support.grid_files import GRID, N_FORGET, write_results
+
+ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}
+NAMES = ("random", "mamushi", "lr_cos")
+BUDGETS = (0.25, 0.5, 0.75)
+Heights = Callable[[int, str, float], float]
+"""(seed, selector, budget) -> SAD, all of it in the forget domain."""
+
+
+def table(heights: Heights, *, seeds: int = 5) -> pa.Table:
+    """A table ``sad``; the gold standard of seed s has a forget perplexity of 60 + s."""
+    rows = []
+    for seed, name, beta in product(range(seeds), NAMES, (0.0, *BUDGETS, 1.0)):
+        height = {0.0: 40.0, 1.0: 0.0}.get(beta)
+        height = heights(seed, name, beta) if height is None else height
+        gold = {"gold_ppl_forget": 60.0 + seed, "gold_ppl_retain": 10.0}
+        cell = {"dataset": "alpha", "model": "small", "seed": seed, "selector": name, "beta": beta}
+        ppl = {"ppl_forget": 60.0 + seed - height, "ppl_retain": 10.0}
+        rows.append({**cell, **ppl, **gold, "removed": 1, "sad": height, "log_sad": 0.0})
+    return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
+
+
+def noisy(seed: int, name: str, beta: float) -> float:
+    """Mamushi is far below random, lr_cos hardly."""
+    rng = np.random.default_rng([seed, NAMES.index(name), round(100 * beta)])
+    shared = np.random.default_rng([seed, 99]).normal(0, 5)
+    drop = {"random": 0.0, "lr_cos": 0.05, "mamushi": 12.0}[name]
+    return float(40 * (1 - beta) + shared - drop + rng.normal(0, 0.5))
+
+
+def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
+    """Return the rows of a table that have these values."""
+    return [r for r in table.to_pylist() if all(r[k] == v for k, v in wanted.items())]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +88,74 @@ def test_area_is_the_trapezoid_rule_over_the_width(
     assert area(beta, height) == pytest.approx(expected)
 
 
-def test_standard_error_divides_by_n_minus_one_and_root_n() -> None:
-    # Variance of 1, 2, 3, 4 with n - 1 is 5/3; over n = 4 that is 5/12.
-    assert standard_error([1, 2, 3, 4]) == pytest.approx(math.sqrt(5 / 12))
-    assert math.isnan(standard_error([3.0]))
+def test_tables_of_a_grid_hold_curves_means_and_errors_over_seeds(tmp_path: Path) -> None:
+    write_results(tmp_path, ONE)
+    table = sad_table(ONE, tmp_path)
+    assert table.num_rows == 3 * 3 * 4
+    curve = rows(table, selector="mamushi", seed=1)
+    assert [r["beta"] for r in curve] == [0.0, 0.1, 0.5, 1.0]
+    assert [r["removed"] for r in curve] == [0, 4, 20, N_FORGET]
+    # Seed 1 of random at 0.5: forget 20 + 41 * 0.5 = 40.5 against 61; retain 11 against 10.
+    (row,) = rows(table, selector="random", seed=1, beta=0.5)
+    assert row["sad"] == pytest.approx(20.5 + 1.0)
+    assert row["log_sad"] == pytest.approx(np.log(61 / 40.5) + np.log(11 / 10))
+    assert {(r["sad"], r["log_sad"]) for r in rows(table, beta=1.0)} == {(0.0, 0.0)}
+    summary = sad_summary(table)
+    (row,) = rows(summary, selector="random", beta=0.5)
+    # Seeds 0, 1, 2: forget perplexity 40, 40.5, 41, and SAD 21, 21.5, 22.
+    assert (row["seeds"], row["removed"]) == (3, 20)
+    assert (row["ppl_forget_mean"], row["sad_mean"]) == pytest.approx((40.5, 21.5))
+    # Random is linear in the budget, so its SAD falls linearly from 42 + seed to 0.
+    assert (row["sad_se"], row["area_mean"]) == pytest.approx((0.5 / np.sqrt(3), 21.5))
+    # Gold standards have forget perplexity 60, 61 and 62; retain perplexity 10.
+    assert row["gold_sad"] == pytest.approx(4 / 3)
+
+
+def test_a_difference_is_paired_by_seed_and_corrected_for_all_pairs() -> None:
+    differences = sad_differences(table(noisy))
+    # Two selectors at three budgets and in area, against random and the other one.
+    assert differences.num_rows == 2 * 4 * 2
+    heights = {
+        (name, beta): np.array([noisy(seed, name, beta) for seed in range(5)])
+        for name, beta in product(NAMES, BUDGETS)
+    }
+    pairs = [(*pair, beta) for pair in combinations(NAMES[::-1], 2) for beta in BUDGETS]
+    p = [ttest_rel(heights[a, beta], heights[b, beta]).pvalue for a, b, beta in pairs]
+    tested = dict(zip(pairs, zip(p, holm(p), strict=True), strict=True))
+    for row in rows(differences, quantity="sad", reference="random"):
+        apart = heights[row["selector"], row["beta"]] - heights["random", row["beta"]]
+        half = 2.776445 * apart.std(ddof=1) / np.sqrt(5)
+        ends = row["difference_low"], row["difference_high"]
+        assert ends == pytest.approx((apart.mean() - half, apart.mean() + half))
+        expected = tested[row["selector"], "random", row["beta"]]
+        assert (row["p"], row["p_holm"]) == pytest.approx(expected)
+        assert (row["comparisons"], row["seeds"], row["other"]) == (9, 5, "random")
+    # All pairs of areas.
+    (area,) = rows(differences, quantity="area", reference="random", selector="mamushi")
+    assert (area["beta"], area["comparisons"], area["p_holm"] < 0.05) == (None, 3, True)
+    assert area["difference"] == pytest.approx(-9, abs=1)
+
+
+@pytest.mark.parametrize("seeds", [3, 10])
+def test_models_that_differ_in_the_seed_alone_hardly_ever_differ(seeds: int) -> None:
+    """All selectors' models are gold standards of other seeds: SAD is noise, near 0, and shares
+    what a seed shares. Any claim on a curve, or on an area, is false."""
+    times = 200
+    wrong = {"sad": 0, "area": 0}
+    for time in range(times):
+        rng = np.random.default_rng([seeds, time])
+        gold = rng.normal(0, 1, (seeds, 2))
+        noise = rng.normal(0, 1, (seeds, len(NAMES), len(BUDGETS), 2))
+
+        def distance(seed: int, name: str, beta: float) -> float:
+            own = noise[seed, NAMES.index(name), BUDGETS.index(beta)]  # noqa: B023
+            return float(np.abs(own - gold[seed]).sum())  # noqa: B023
+
+        differences = sad_differences(table(distance, seeds=seeds)).to_pylist()
+        for quantity in wrong:
+            wrong[quantity] += any(
+                row["p_holm"] <= 0.05 for row in differences if row["quantity"] == quantity
+            )
+    # Two and a half standard errors above 5% of 200.
+    assert max(wrong.values()) <= 0.0885 * times
+    assert sum(wrong.values()) > 0, "the test never errs, so it has no power either"

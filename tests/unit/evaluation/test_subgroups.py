@@ -10,7 +10,7 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.data.labels import Labelled
-from mamushi.evaluation.subgroups import groups
+from mamushi.evaluation.effects import groups
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.score_files import unknown_texts

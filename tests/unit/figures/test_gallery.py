@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.evaluation.curves import sad_table
-from mamushi.evaluation.summary import sad_summary
+from mamushi.evaluation.sad import sad_summary, sad_table
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from tests.support.figures import bands, draw, legend_texts, lines

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.evaluation.deep_gap import deep_gaps
-from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
+from mamushi.evaluation.half_gap import deep_gaps, half_gap_table, unlearning_table
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from tests.support.figures import draw, legend_texts, lines, named

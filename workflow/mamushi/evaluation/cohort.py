@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.config import arms
-from mamushi.data.labels import Labelled, read_labels
+from mamushi.data.labels import Labelled, places_of, read_labels
 from mamushi.errors import UserError
-from mamushi.evaluation.crossed import Effect, contrast
-from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.intervals import Effect, Floats, contrast
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
 
@@ -62,16 +61,17 @@ class TextSet(NamedTuple):
         gap: tuple[Floats, Floats] | None = None,
         pooled: tuple[float, float] | None = None,
     ) -> Effect:
-        """Compare models a and b on these texts (see ``crossed.contrast``), from the NLL of all
+        """Compare models a and b on these texts (see ``intervals.contrast``), from the NLL of all
         texts (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given."""
-        beta0, gold = (None, None) if gap is None else (nll[:, self.rows] for nll in gap)
-        a, b, ends = a[:, self.rows], b[:, self.rows], {"beta0": beta0, "gold": gold}
-        return contrast(a, b, self.tokens, self.groups, **ends, pooled=pooled)
+        ends = gap and (gap[0][:, self.rows], gap[1][:, self.rows])
+        a, b = a[:, self.rows], b[:, self.rows]
+        return contrast(a, b, self.tokens, self.groups, gap=ends, pooled=pooled)
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """A dataset and a model with several seeds. All seeds share the held-out texts of the first."""
+    """A dataset and a model with several seeds. All seeds share the n held-out texts of the
+    first."""
 
     dataset: str
     model: str
@@ -82,6 +82,11 @@ class Cohort:
     def at(self) -> dict[str, str]:
         """Return the values of the columns that name it in tables."""
         return {"dataset": self.dataset, "model": self.model}
+
+    @property
+    def examples(self) -> Path:
+        """Return the path of the table of all texts."""
+        return paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
 
     def files(self, pattern: str, **wildcards: str) -> list[Path]:
         """Return the path of each seed, by further ``wildcards`` of the pattern."""
@@ -94,23 +99,25 @@ class Cohort:
         return [read_table(f, schemas.REMOVALS, ["id"])["id"].to_pylist() for f in files]
 
     @cached_property
-    def ids(self) -> list[str]:
-        """The ids of the n held-out texts."""
-        table = read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["id"])
-        return list(table["id"].to_pylist())
+    def held_out(self) -> pa.Table:
+        """The ``id`` and the number of predicted ``tokens`` of the held-out texts."""
+        return read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["id", "tokens"])
 
     @cached_property
     def tokens(self) -> Floats:
         """How many tokens of each text are predicted (n,)."""
-        table = read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["tokens"])
-        return np.asarray(table["tokens"].to_numpy(), dtype=np.float64)
+        return np.asarray(self.held_out["tokens"].to_numpy(), dtype=np.float64)
 
     @cached_property
     def texts(self) -> Labelled:
-        """Return the domains, labels and groups of the held-out texts."""
-        first = self.files(paths.NLL, arm="gold")[0]
-        examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
-        return read_labels(examples, self.ids, do=f"delete {first} and run again")
+        """The domains, labels and groups of the held-out texts."""
+        do = f"delete {self.files(paths.NLL, arm='gold')[0]} and run again"
+        return read_labels(self.examples, self.held_out["id"], do=do)
+
+    @cached_property
+    def raked(self) -> NDArray[np.bool_]:
+        """Whether the NLL of a text is known without word frequencies (n,)."""
+        return np.asarray(np.isfinite(self.nll("gold", deep=True).sum(axis=0)))
 
     def of(self, domain: str, *, deep: bool = False) -> TextSet:
         """Return the texts of a domain with a token to predict; with ``deep``, those whose NLL is
@@ -123,19 +130,12 @@ class Cohort:
         groups = self.texts.groups
         return TextSet(rows, self.tokens[rows], None if groups is None else groups[rows])
 
-    @cached_property
-    def raked(self) -> NDArray[np.bool_]:
-        """Return the NLL of which texts is known without word frequencies (n,)."""
-        return np.asarray(np.isfinite(self.nll("gold", deep=True).sum(axis=0)))
-
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        every, column = np.arange(len(self.ids)), "deep" if deep else "nll"
+        column, every = "deep" if deep else "nll", np.arange(len(self.tokens))
         files = self.files(paths.NLL, arm=arm)
-        return np.array(
-            [self._sums(read_table(path, schemas.NLL), path, every, column) for path in files]
-        )
+        return np.array([self._sums(p, read_table(p, schemas.NLL), every, column) for p in files])
 
     def relearned(self, arm: str) -> dict[int, Floats]:
         """Return by step the summed NLL of each text (S, n), in nats, NaN of all but forget texts,
@@ -146,29 +146,18 @@ class Cohort:
             table = read_table(path, schemas.RELEARNED_TEXTS)
             for step in pc.unique(table["step"]).to_pylist():
                 at_step = table.filter(pc.equal(table["step"], step))
-                by_step.setdefault(step, []).append(self._sums(at_step, path, rows))
+                by_step.setdefault(step, []).append(self._sums(path, at_step, rows))
         return {step: np.array(by_seed) for step, by_seed in by_step.items()}
 
     def _sums(
-        self, table: pa.Table, path: Path, rows: NDArray[np.int64], column: str = "nll"
+        self, path: Path, table: pa.Table, rows: NDArray[np.int64], column: str = "nll"
     ) -> Floats:
-        """Return a ``column`` of summed NLL (nats) of the texts ``rows``, (n,), NaN where it is
-        null and of others. Raises ``UserError`` for a table that lacks one of them."""
-        places = pc.index_in(
-            pa.array(self.ids).take(pa.array(rows)), value_set=table["id"].combine_chunks()
-        )
-        if places.null_count:
+        """Return a ``column`` of summed NLL (n,), NaN where it is null or absent. Raises
+        ``UserError`` for a table that lacks one of the texts ``rows``."""
+        places = places_of(self.held_out["id"], table["id"])
+        if (places[rows] < 0).any():
             raise UserError("lacks a text of the evaluation section", where=path, do="run again")
-        tokens, nll = (table[name].take(places).to_numpy() for name in ("tokens", column))
-        assert np.array_equal(tokens, self.tokens[rows]), f"{path} has texts of other lengths"
-        sums = np.full(len(self.ids), np.nan)
-        sums[rows] = nll
-        return sums
-
-    @cached_property
-    def gold(self) -> Floats:
-        """Return the summed NLL of each text (S, n), in nats, under the gold models."""
-        return self.nll("gold")
+        return np.where(places < 0, np.nan, table[column].to_numpy()[places])
 
 
 def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:

@@ -1,35 +1,43 @@
 """The tables ``unlearning`` and ``half_gap``: budget-perplexity curves and where they cross.
 
 All curves of a seed have one scale: 0 is the forget perplexity of the model that unlearning starts
-from, 1 that of the gold standard, and the target lies between the two (paper, section "Synergy with
-Sample-Level Unlearning").
+from, 1 that of the gold standard, and the target lies between the two, linear between measured
+budgets (paper, section "Synergy with Sample-Level Unlearning", after Allouah et al., Table 5). The
+deep gap is that of the NLL without word frequencies (``lm.raking``). It is a small part of the
+whole, so that which texts are held out matters as seeds do: errors are over both.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 import pyarrow as pa
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.evaluation.cohort import RETRAINING_SOURCE
-from mamushi.evaluation.crossed import fieller
-from mamushi.evaluation.crossing import first_crossing, interpolate, recovery
-from mamushi.evaluation.curves import GridLists, read_arm
-from mamushi.evaluation.paired import finite_or_none, t_quantile
-from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.summary import BASELINE
+from mamushi.evaluation.cohort import NOT_RAKED, RETRAINING_SOURCE, TextSet, cohorts
+from mamushi.evaluation.intervals import (
+    NO_GAP,
+    Floats,
+    contrast,
+    fieller,
+    finite_or_none,
+    t_quantile,
+)
+from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
 
-BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
+if TYPE_CHECKING:
+    import pandas as pd
 
+BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
 HALF_GAPS: Mapping[tuple[str, str], float] = {
     ("retraining", "random"): 0.62,
     ("retraining", "coreset"): 0.64,
@@ -45,41 +53,51 @@ HALF_GAPS: Mapping[tuple[str, str], float] = {
 as shares, of ``HALF_GAPS_OF``."""
 HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
-
 OPEN = "above 100%"
+PAIR = ("dataset", "model", "unlearner", "selector")
 
 _Row = dict[str, Any]
-
-PAIR = ("dataset", "model", "unlearner", "selector")
-POINT = ("dataset", "model", "seed", "unlearner", "selector", "beta")
-
-
-def unlearning_table(
-    grid: GridLists,
-    starts: Mapping[str, str],
-    sweeps: Iterable[Mapping[str, Any]],
-    root: str | Path,
-    deep: Mapping[tuple[Any, ...], float],
-) -> pa.Table:
-    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
-
-    ``starts`` is the endpoint that unlearning starts from, by model. Retraining comes first, at
-    ``budgets``; an unlearner is read at the ``budgets`` of its sweep, which has the ``dataset``,
-    ``model``, ``unlearner`` and ``selector`` beside them. ``deep`` has the shares of ``deep_gaps``.
-    """
-    swept, rows = sweep_budgets(sweeps), []
-    unlearners = (RETRAINING_SOURCE, *grid["unlearners"])
-    for run, unlearner, selector in product(cells(grid), unlearners, grid["selectors"]):
-        curve = {**run, "unlearner": unlearner, "selector": selector}
-        budgets = swept.get(tuple(curve[name] for name in PAIR)) or grid["budgets"]
-        for point in _points(run, curve, budgets, starts[run["model"]], root):
-            rows.append({**point, "deep": deep.get(tuple(point[name] for name in POINT))})
-    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
+DeepShares = Mapping[tuple[Any, ...], float]
+"""Shares of the deep gap by dataset, model, seed, unlearner, selector and beta."""
 
 
-def sweep_budgets(sweeps: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], list[float]]:
-    """Return the budgets of sweeps by dataset, model, unlearner and selector."""
-    return {tuple(sweep[name] for name in PAIR): sweep["budgets"] for sweep in sweeps}
+def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> Floats:
+    """Return the share of the way from ``start`` to ``gold`` that ``ppl`` has gone; arguments
+    broadcast. NaN where gold is not above the start: there is nothing to recover."""
+    gap = np.subtract(gold, start, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(gap > 0, np.subtract(ppl, start) / gap, np.nan)
+
+
+def first_crossing(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) -> float | None:
+    """Return the smallest budget at which a piecewise linear curve is at ``target`` or above; None
+    if it never is. ``beta`` and ``height`` (budgets,)."""
+    x, y = np.asarray(beta, dtype=np.float64), np.asarray(height, dtype=np.float64)
+    reached = np.flatnonzero(y >= target)
+    if not reached.size or not reached[0]:
+        return float(x[0]) if reached.size else None
+    before, after = reached[0] - 1, reached[0]
+    share = (target - y[before]) / (y[after] - y[before])
+    # Rounded, the last part of the way may be a hair longer than the step.
+    return finite_or_none(np.minimum(x[before] + share * (x[after] - x[before]), x[after]))
+
+
+def interpolate(beta: Floats, curves: Floats, at: Floats | float) -> Floats:
+    """Return the heights of curves (k, budgets) at one budget (k,), or at several (k, m)."""
+    return np.array([np.interp(at, beta, curve) for curve in curves])
+
+
+def finer_budgets(
+    beta: npt.ArrayLike, height: npt.ArrayLike, target: float, fine: float | None
+) -> list[float]:
+    """Return the budgets to measure next: multiples of ``fine``, ascending, strictly between the
+    two measured budgets around the first crossing. Empty without one, or for one at the start."""
+    crossing, x = first_crossing(beta, height, target), np.asarray(beta, dtype=np.float64)
+    if fine is None or crossing is None or crossing <= x[0]:
+        return []
+    reached = int(np.argmax(np.asarray(height) >= target))
+    low, high, step = (round(10**6 * float(b)) for b in (x[reached - 1], x[reached], fine))
+    return [k / 10**6 for k in range((low // step + 1) * step, high, step)]
 
 
 def curve_arms(
@@ -95,69 +113,114 @@ def curve_arms(
     return {0.0: ends[0], **models, 1.0: ends[1]}
 
 
-def _points(
-    run: _Row, curve: _Row, budgets: Iterable[float], endpoint: str, root: str | Path
-) -> Iterator[_Row]:
-    """Yield the rows of one curve of a run."""
-    is_retrained = curve["unlearner"] == RETRAINING_SOURCE
-    start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
-    for beta, arm in curve_arms(curve["unlearner"], curve["selector"], budgets, endpoint).items():
-        at, card = read_arm(root, run, arm), {"steps": 0}
-        if beta > 0 or is_retrained:
-            card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
-        made = {"removed": card.get("removed", 0), "stopped_at": card.get("stopped_at")}
-        if is_retrained and beta == 1:
-            # The gold standard is trained on all but the forget texts.
-            everything = read_json(paths.under(root, paths.CARD, **run, arm="beta0"))
-            made["removed"] = everything["texts"] - card["texts"]
-        share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
-        yield {
-            **{**curve, "beta": beta, **made},
-            **{**at.columns(), **start.columns("start_"), **gold.columns("gold_")},
-            **{"steps": card["steps"], "sad": at.sad(gold)},
-            "recovery": finite_or_none(float(share)),
-        }
+def swept_arms(
+    grid: GridLists, start: str, sweeps: Iterable[Mapping[str, Any]], dataset: str, model: str
+) -> Iterator[tuple[str, str, dict[float, str]]]:
+    """Yield each unlearner and selector of a dataset and model, retraining first, and the arms of
+    its curve: at the ``budgets`` of its sweep, if it has one, else at those of the grid."""
+    swept = {tuple(sweep[name] for name in PAIR): sweep["budgets"] for sweep in sweeps}
+    for unlearner in (RETRAINING_SOURCE, *grid["unlearners"]):
+        for selector in grid["selectors"]:
+            budgets = swept.get((dataset, model, unlearner, selector)) or grid["budgets"]
+            yield unlearner, selector, curve_arms(unlearner, selector, budgets, start)
 
 
-def synergy(budgets: pa.Table) -> str:
-    """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
-    Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
-    per unlearner, with savings against the full forget set and against random."""
-    tables: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
-    for row in budgets.to_pylist():
-        selectors = tables.setdefault((row["dataset"], row["model"]), {})
-        selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
-    texts = []
-    for names, selectors in tables.items():
-        head = ["Selector", *map(label, next(iter(selectors.values())))]
-        rows = [[label(name), *cells.values()] for name, cells in selectors.items()]
-        texts.append(list_table(", ".join(map(label, names)), head, rows))
-    return "\n".join(texts)
+def unlearning_table(
+    grid: GridLists,
+    starts: Mapping[str, str],
+    sweeps: Iterable[Mapping[str, Any]],
+    root: str | Path,
+    deep: DeepShares,
+) -> pa.Table:
+    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
+
+    ``starts`` is the endpoint that unlearning starts from, by model; ``sweeps`` have the keys of
+    ``PAIR`` and the ``budgets``.
+    """
+    rows = []
+    for run in cells(grid):
+        endpoint = starts[run["model"]]
+        start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
+        pairs = swept_arms(grid, endpoint, sweeps, run["dataset"], run["model"])
+        for unlearner, selector, models in pairs:
+            for beta, arm in models.items():
+                at, card = read_arm(root, run, arm), {"steps": 0}
+                if beta > 0 or unlearner == RETRAINING_SOURCE:
+                    card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
+                removed = card.get("removed", 0)
+                if arm == "gold":
+                    # The gold standard is trained on all but the forget texts.
+                    everything = read_json(paths.under(root, paths.CARD, **run, arm="beta0"))
+                    removed = everything["texts"] - card["texts"]
+                row = {**run, "unlearner": unlearner, "selector": selector, "beta": beta}
+                row["deep"] = deep.get(tuple(row.values()))
+                row |= {**at.columns(), **start.columns("start_"), **gold.columns("gold_")}
+                row |= {"removed": removed, "stopped_at": card.get("stopped_at")}
+                share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
+                row |= {"steps": card["steps"], "sad": at.sad(gold)}
+                rows.append({**row, "recovery": finite_or_none(float(share))})
+    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
-def _cell(row: _Row) -> str:
-    """Return a budget in per cent with its interval and savings, and what the paper prints."""
-    full = f"vs. full {_per_cent(1 - (row['budget'] or 0))}"
-    words = [OPEN if row["budget"] is None else f"{_with_ends(row, 'budget')}; {full}"]
-    if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
-        words[0] += f", vs. random {_per_cent(row['saving_vs_random'])}"
-    if row["within_cap"] is False:
-        words.append("retain perplexity above the cap")
-    if row["deep_censored"] is not None:
-        words.append(f"deep {_with_ends(row, 'deep_budget')}")
-    if (printed := row["paper_budget"]) is not None:
-        words.append(f"paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}")
-    return "; ".join(words)
+def deep_gaps(
+    grid: GridLists,
+    starts: Mapping[str, str],
+    sweeps: Iterable[Mapping[str, Any]],
+    target: float,
+    root: str | Path,
+) -> tuple[DeepShares, dict[tuple[str, ...], _Row]]:
+    """Return the shares of the deep gap for the table ``unlearning``, and by ``PAIR`` the columns
+    of the table ``half_gap``: where they reach ``target``. Arguments as of ``unlearning_table``."""
+    points: dict[tuple[Any, ...], float] = {}
+    budgets: dict[tuple[str, ...], _Row] = {}
+    for cohort in cohorts(grid, root):
+        start, texts = starts[cohort.model], cohort.subset(np.flatnonzero(cohort.raked))
+        low, high = (cohort.nll(arm, deep=True)[:, texts.rows] for arm in (start, "gold"))
+        reason = why_no_deep_gap(low, high, texts)
+        for *pair, models in swept_arms(grid, start, sweeps, cohort.dataset, cohort.model):
+            place = (cohort.dataset, cohort.model, *pair)
+            if reason:
+                budgets[place] = {"deep_withheld": reason}
+                continue
+            nll = np.array([cohort.nll(a, deep=True)[:, texts.rows] for a in models.values()])
+            shares, columns = deep_curve(np.array(list(models)), nll, low, high, texts, target)
+            budgets[place] = columns
+            for seed, of_seed in zip(cohort.seeds, shares.tolist(), strict=True):
+                at = (cohort.dataset, cohort.model, seed, *pair)
+                points |= {(*at, b): s for b, s in zip(models, of_seed, strict=True)}
+    return points, budgets
 
 
-def _with_ends(row: _Row, name: str) -> str:
-    """Return a budget in per cent, with its interval where there are several seeds."""
-    at, low, high = (_per_cent(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    return f"{at} [{low}, {high}]" if row["seeds"] > 1 else at
+def why_no_deep_gap(start: Floats, gold: Floats, texts: TextSet) -> str | None:
+    """Say why nothing is a share of the gap between models (S, m) of raked texts; None where it is
+    clearly above 0."""
+    if not len(texts.tokens):
+        return NOT_RAKED
+    gap = contrast(gold, start, texts.tokens, texts.groups)
+    return None if gap.low > 0 else gap.reason or NO_GAP
 
 
-def _per_cent(share: float | None) -> str:
-    return OPEN if share is None else f"{100 * share:.0f}%"
+def deep_curve(
+    beta: Floats, nll: Floats, start: Floats, gold: Floats, texts: TextSet, target: float
+) -> tuple[Floats, _Row]:
+    """Return the change of models (budgets, S, m) at ascending ``beta`` from the start (S, m) as a
+    share of the mean gap to gold, (S, budgets), whose mean over seeds is what is recovered of it;
+    and the columns ``deep_*`` of ``half_gap``: where that is ``target``, and between which budgets
+    no test tells it from that. One seed does not know how far another is, and has no such ends."""
+    gap = (gold - start).sum(axis=-1).mean()
+    shares = np.asarray((nll - start).sum(axis=-1).T / gap)
+    budget, low, high = first_crossing(beta, shares.mean(axis=0), target), None, None
+    if len(start) > 1:
+        steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
+        aim = start + target * (gold - start)
+        between = interpolate(beta, nll.reshape(len(beta), -1).T, steps).T
+        effects = [
+            contrast(at.reshape(aim.shape), aim, texts.tokens, texts.groups) for at in between
+        ]
+        low = first_crossing(steps, [effect.high for effect in effects], 0.0)
+        high = first_crossing(steps, [effect.low for effect in effects], 0.0)
+    ends = {"deep_budget": budget, "deep_budget_low": low, "deep_budget_high": high}
+    return shares, {**ends, "deep_censored": budget is None}
 
 
 class Crossing(NamedTuple):
@@ -222,7 +285,8 @@ def _pair_rows(points: pd.DataFrame, target: float, retain_cap: float) -> Iterat
         if at.budget is not None:
             factor = float(interpolate(*curves[pair], at.budget).max())
             row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
-        yield {**row, **_saving(at, crossings.get((pair[0], BASELINE)))}
+            row |= _saving(at, crossings.get((pair[0], BASELINE)))
+        yield row
 
 
 def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
@@ -232,7 +296,7 @@ def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
     if (seeds := len(recovered)) > 1:
         # Between two measured budgets the curves are straight, but their spread is not.
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], BAND_STEPS + 1))
-        heights = np.array([np.interp(steps, beta, curve) for curve in recovered])
+        heights = interpolate(beta, recovered, steps)
         half = t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
         low = first_crossing(steps, heights.mean(axis=0) + half, target)
         high = first_crossing(steps, heights.mean(axis=0) - half, target)
@@ -264,3 +328,44 @@ def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float
     means = np.array([budget.mean(), chance.mean()])
     ends = fieller(means, np.cov(budget, chance) / n, t_quantile(n - 1)) if n > 1 else None
     return (None, None) if ends is None else (1 - ends[1], 1 - ends[0])
+
+
+def synergy(budgets: pa.Table) -> str:
+    """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
+    Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
+    per unlearner, with savings against the full forget set and against random."""
+    tables: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for row in budgets.to_pylist():
+        selectors = tables.setdefault((row["dataset"], row["model"]), {})
+        selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
+    texts = []
+    for names, selectors in tables.items():
+        head = ["Selector", *map(label, next(iter(selectors.values())))]
+        rows = [[label(name), *cells.values()] for name, cells in selectors.items()]
+        texts.append(list_table(", ".join(map(label, names)), head, rows))
+    return "\n".join(texts)
+
+
+def _cell(row: _Row) -> str:
+    """Return a budget in per cent with its interval and savings, and what the paper prints."""
+    full = f"vs. full {_per_cent(1 - (row['budget'] or 0))}"
+    words = [OPEN if row["budget"] is None else f"{_with_ends(row, 'budget')}; {full}"]
+    if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
+        words[0] += f", vs. random {_per_cent(row['saving_vs_random'])}"
+    if row["within_cap"] is False:
+        words.append("retain perplexity above the cap")
+    if row["deep_censored"] is not None:
+        words.append(f"deep {_with_ends(row, 'deep_budget')}")
+    if (printed := row["paper_budget"]) is not None:
+        words.append(f"paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}")
+    return "; ".join(words)
+
+
+def _with_ends(row: _Row, name: str) -> str:
+    """Return a budget in per cent, with its interval where there are several seeds."""
+    at, low, high = (_per_cent(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
+    return f"{at} [{low}, {high}]" if row["seeds"] > 1 else at
+
+
+def _per_cent(share: float | None) -> str:
+    return OPEN if share is None else f"{100 * share:.0f}%"

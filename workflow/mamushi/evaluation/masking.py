@@ -1,13 +1,12 @@
 """Profanity masked for tables that show text: the first letter stays, stars replace the rest.
 
-The words are stored as digests, so that none is spelled here. A word that is spelled letter by
-letter is masked, too. This keeps a page readable; it is no filter.
+The words are stored as digests, so that none is spelled here. This keeps a page readable; it is no
+filter.
 """
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,19 +17,13 @@ _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|[aou]shit|minger")
 """Words with one of ``STEMS`` inside them by chance."""
 LEET = str.maketrans("@4310!$57", "aaeioisst")
-ENDINGS = ("", "s")
 
 _listed = (Path(__file__).parent / "profanity.txt").read_text(encoding="utf-8").split("\n\n")
 STEMS, WORDS = (frozenset(words.split()) for words in _listed)
 """Digests of words that are masked wherever a word has them, but for ``_HARMLESS`` ones; and of
-words that begin harmless words too: masked alone, as a ``_PIECE`` of a name, or with one of
-``ENDINGS``."""
-SHORTEST = 4
-"""Letters in the shortest of ``STEMS``."""
-SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
-"""Four or more single letters with signs or spaces between them."""
-_LONGEST = 16
-"""Letters in the longest word that is looked for inside another, or in a run of single letters."""
+words that begin harmless words too: masked alone, as a ``_PIECE`` of a name, or with an s."""
+SHORTEST, _LONGEST = 4, 16
+"""Letters in the shortest of ``STEMS``, and in the longest that is looked for inside a word."""
 
 
 def digest_of_words(word: str) -> str:
@@ -50,21 +43,15 @@ def profane(word: str) -> bool:
     if not any(c.isalpha() for c in word):
         return False
     for spelling in set().union(*map(spellings, [word, *_PIECE.findall(word)])):
-        harmless = _HARMLESS.search(spelling)
-        if any(start == 0 or not harmless for start, _ in _spans(spelling, STEMS)):
+        if {digest_of_words(spelling), digest_of_words(spelling.removesuffix("s"))} & WORDS:
             return True
-        endings = filter(spelling.endswith, ENDINGS)
-        if any(digest_of_words(spelling.removesuffix(ending)) in WORDS for ending in endings):
-            return True
+        # A harmless word may still begin with a stem.
+        starts = range(1 if _HARMLESS.search(spelling) else len(spelling))
+        for start in starts:
+            stops = range(start + SHORTEST, min(start + _LONGEST, len(spelling)) + 1)
+            if any(digest_of_words(spelling[start:stop]) in STEMS for stop in stops):
+                return True
     return False
-
-
-def _spans(letters: str, digests: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield where listed words begin and end."""
-    for start in range(len(letters)):
-        for stop in range(start + SHORTEST, min(start + _LONGEST, len(letters)) + 1):
-            if digest_of_words(letters[start:stop]) in digests:
-                yield start, stop
 
 
 def mask(text: str) -> str:
@@ -73,7 +60,7 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    return SPELLED.sub(_letters_masked, _WORD.sub(lambda match: _masked(match[0]), text))
+    return _WORD.sub(lambda match: _masked(match[0]), text)
 
 
 @lru_cache(maxsize=1_000_000)
@@ -81,15 +68,3 @@ def _masked(word: str) -> str:
     plain = word.rstrip("!")
     shown = plain[0] + "*" * (len(plain) - 1) if plain and profane(plain) else plain
     return shown + word[len(plain) :]
-
-
-def _letters_masked(match: re.Match[str]) -> str:
-    """Mask every listed word in a run of single letters, wherever it begins and ends."""
-    shown = list(match[0])
-    places = [i for i, c in enumerate(shown) if _WORD.fullmatch(c)]
-    plain = "".join(unicodedata.normalize("NFKD", shown[i]).lower()[:1] for i in places)
-    plain = plain.translate(LEET)
-    for start, stop in _spans(plain, STEMS | WORDS):
-        for i in places[start + 1 : stop]:
-            shown[i] = "*"
-    return "".join(shown)

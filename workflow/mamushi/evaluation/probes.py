@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import product, starmap
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,9 @@ import pyarrow as pa
 from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
-from mamushi.evaluation.curves import GridLists, read_perplexity
-from mamushi.evaluation.effects import share_columns
+from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.masking import mask
-from mamushi.evaluation.paired import finite_or_none, interval
-from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths, schemas
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
@@ -47,18 +45,15 @@ def generations_table(
 
     Endpoints come first. Profanity in texts is masked; the numbers are of the unmasked tokens.
     """
-
-    def place_of(source: ModelSource) -> int:
-        return len(SOURCES) if source.selector is not None else SOURCES.index(source.source)
-
+    places = {name: place for place, name in enumerate(SOURCES)}
+    models = sorted(answers, key=lambda model: places.get(model.source, len(places)))
     rows = []
-    for place, prompt in enumerate(prompts):
-        for source in sorted(answers, key=place_of):
-            tokens, text, likelihood = answers[source][place]
-            of_model = {key: run[key] for key in ("dataset", "model", "seed")} | asdict(source)
-            said = {"prompt": prompt, "text": mask(text), "tokens": len(tokens)}
-            numbers = {"repetition": repetition(tokens), "gold_log_likelihood": float(likelihood)}
-            rows.append({**of_model, **said, **numbers})
+    for (place, prompt), source in product(enumerate(prompts), models):
+        tokens, text, likelihood = answers[source][place]
+        row = {key: run[key] for key in ("dataset", "model", "seed")} | asdict(source)
+        row |= {"prompt": prompt, "text": mask(text), "tokens": len(tokens)}
+        row |= {"repetition": repetition(tokens), "gold_log_likelihood": float(likelihood)}
+        rows.append(row)
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
 
@@ -100,39 +95,35 @@ def relapse_table(
     gold model learns in as many steps, and with its share of the gap that start and gold have after
     them. ``starts`` names, by model, the endpoint that unlearning starts from.
     """
-    rows = [
-        row for cohort in cohorts(grid, root) for row in _back(cohort, grid, starts[cohort.model])
-    ]
+    rows: list[dict[str, Any]] = []
+    for cohort in cohorts(grid, root):
+        rows += _relapses(cohort, grid, starts[cohort.model])
     return pa.Table.from_pylist(rows, schema=schemas.RELAPSE.schema)
 
 
-def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
+def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity.nll_forget for perplexity in start])
     gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
     start_texts, gold_texts = cohort.relearned(endpoint), cohort.relearned("gold")
     texts = cohort.of(FORGET)
     names = (RETRAINING_SOURCE, *grid["unlearners"])
-    for source in starmap(
-        ModelSource, product(names, grid["selectors"], map(float, grid["budgets"]))
-    ):
+    for name, selector, beta in product(names, grid["selectors"], grid["budgets"]):
+        source = ModelSource(name, selector, float(beta))
         nll, relearned = _curves(cohort, source.arm), cohort.relearned(source.arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             ends = start_texts[step], gold_texts[step]
             share = texts.contrast(relearned[step], ends[0], ends)
-            low, high = map(finite_or_none, interval(regained - theirs))
-            yield {
-                **{**cohort.at, **asdict(source), "step": step, "seeds": seeds},
-                "raised": float((nll[0][:, 0] - level).mean()),
-                **{"regained": float(regained.mean()), "gold_regained": float(theirs.mean())},
-                "excess": float((regained - theirs).mean()),
-                **{"excess_low": low, "excess_high": high},
-                **share_columns("relearned", share),
-                "relearned_withheld": share.reason,
-                "retain_lost": float((nll[step] - nll[0])[:, 1].mean()),
-                "why": None if seeds > 1 else "one seed: training again may change as much",
-            }
+            row = {**cohort.at, **asdict(source), "step": step, "seeds": seeds}
+            row |= {"raised": float((nll[0][:, 0] - level).mean())}
+            row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
+            row["excess"] = float((regained - theirs).mean())
+            row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
+            row |= share.share_columns("relearned") | {"relearned_withheld": share.reason}
+            row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
+            row["why"] = None if seeds > 1 else "one seed: training again may change as much"
+            yield row
 
 
 def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:

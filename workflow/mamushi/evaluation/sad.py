@@ -1,4 +1,4 @@
-"""The Sum of Absolute Distances (SAD) to the gold-standard model, and the area under its curve.
+"""The Sum of Absolute Distances (SAD) to the gold-standard model, and the tables made of it.
 
 Paper, equation "sad", of the model retrained after removing a share beta of the forget set:
 SAD_beta = |PPL_(beta,forget) - PPL_(1,forget)| + |PPL_(beta,retain) - PPL_(1,retain)|
@@ -6,12 +6,46 @@ SAD_beta = |PPL_(beta,forget) - PPL_(1,forget)| + |PPL_(beta,retain) - PPL_(1,re
 It is a distance, no loss. Of two models that are below gold in both domains, gold cancels:
 SAD_a - SAD_b = -(change of PPL_forget + change of PPL_retain), so that the one that predicts retain
 texts better is charged for it.
+
+Selectors are compared seed by seed. A family of comparisons is all pairs of selectors of a dataset
+and model, at all measured budgets for SAD, once for the area; Holm's correction over it also covers
+comparisons that are chosen by looking, as that with the best other selector is.
 """
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-Floats = npt.NDArray[np.float64]
+from mamushi.config import arms
+from mamushi.config.grid import cells
+from mamushi.evaluation.intervals import (
+    LEVEL,
+    Floats,
+    finite_or_none,
+    holm,
+    interval,
+    p_value,
+    standard_error,
+)
+from mamushi.io import paths, schemas
+from mamushi.io.domains import DOMAINS
+from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.selection.removals import budget_size
+
+GridLists = Mapping[str, Any]
+"""Lists ``datasets, models, seeds, budgets, selectors`` of the configuration; ``unlearners``, too,
+where models are unlearned."""
+Curve = list[Mapping[str, Any]]  # Rows of one seed and selector, by increasing beta.
+Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
+BASELINE = "random"
+BEST = "best"  # The other selector, random aside, with the lowest mean.
 
 
 def sad(
@@ -28,17 +62,226 @@ def sad(
 
 
 def area(beta: npt.ArrayLike, height: npt.ArrayLike) -> float:
-    """Return the area under a curve by the trapezoid rule over its width: the mean height.
-
-    ``beta`` must increase. A curve of one point has its own height.
-    """
+    """Return the area under a curve at increasing ``beta`` by the trapezoid rule over its width:
+    the mean height. A curve of one point has its own height."""
     x = np.asarray(beta, dtype=np.float64)
     y = np.asarray(height, dtype=np.float64)
     return float(y[0]) if len(x) == 1 else float(np.trapezoid(y, x) / (x[-1] - x[0]))
 
 
-def standard_error(values: npt.ArrayLike) -> float:
-    """Return the standard error of a mean over seeds, with n - 1; NaN for one seed."""
-    by_seed = np.asarray(values, dtype=np.float64)
-    n = len(by_seed)
-    return float(np.std(by_seed, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+@dataclass(frozen=True)
+class Perplexity:
+    """Held-out perplexity of one model, and the mean NLL per token (nats) behind it, by domain."""
+
+    ppl_forget: float
+    ppl_retain: float
+    nll_forget: float
+    nll_retain: float
+
+    def columns(self, whose: str = "") -> dict[str, float]:
+        """Return the two perplexities under the names of columns."""
+        return {f"{whose}ppl_forget": self.ppl_forget, f"{whose}ppl_retain": self.ppl_retain}
+
+    def sad(self, gold: Self) -> float:
+        """Return SAD to a gold standard."""
+        return float(sad(self.ppl_forget, self.ppl_retain, gold.ppl_forget, gold.ppl_retain))
+
+
+def read_perplexity(path: str | Path) -> Perplexity:
+    """Read one ``perplexity`` artifact."""
+    rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
+    ends = [rows[domain] for domain in (FORGET, RETAIN)]
+    return Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
+
+
+def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
+    """Read the perplexity of an arm of a cell."""
+    return read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm))
+
+
+def sad_table(
+    grid: GridLists, root: str | Path = "results", of_tokens: Collection[str] = ()
+) -> pa.Table:
+    """Return the table ``sad`` of a grid, some of whose selectors are ``of_tokens``: curves with
+    both ends, beta 0 (nothing removed) and beta 1 (the gold standard, where SAD is 0)."""
+    rows = []
+    for run, selector in product(cells(grid), grid["selectors"]):
+        # The lists follow from scores. Their manifests wait for refits, which nothing here needs.
+        if selector in of_tokens:
+            path = paths.under(root, paths.TOKEN_SCORES, **run, selector=selector)
+            units = len(pc.list_flatten(read_table(path, schemas.TOKEN_SCORES)["score"]))
+        else:
+            path = paths.under(root, paths.SCORES, **run, selector=selector)
+            units = int(pc.count(read_table(path, schemas.SCORES, ["rank"])["rank"]).as_py())
+        budgets = sorted(grid["budgets"])
+        names = {0.0: "beta0", **{b: arms.retrained(selector, b) for b in budgets}, 1.0: "gold"}
+        gold = read_arm(root, run, "gold")
+        for beta, arm in names.items():
+            at = read_arm(root, run, arm)
+            nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
+            row = {**run, "selector": selector, "beta": beta, "removed": budget_size(beta, units)}
+            row |= {**at.columns(), **gold.columns("gold_")}
+            rows.append({**row, "sad": at.sad(gold), "log_sad": float(sad(*nll))})
+    return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
+
+
+def selection_table(grid: GridLists, root: str | Path = "results") -> pa.Table:
+    """Return a row per dataset, model, seed and selector, from what the scores' metadata say. Only
+    cross-fitted selectors have folds, only synthetic data a truth, and some no retain scores."""
+    rows = []
+    for run, selector in product(cells(grid), grid["selectors"]):
+        details = read_metadata(paths.under(root, paths.SCORES, **run, selector=selector))[
+            "details"
+        ]
+        row = {**run, "selector": selector, "ties": details["ties"]}
+        row |= {name: details.get(name) for name in ("auc", "spearman_with_truth")}
+        if folds := details.get("per_fold"):
+            areas, offsets = ([fold[name] for fold in folds] for name in ("auc", "offset"))
+            row |= {"auc_fold_min": min(areas), "auc_fold_max": max(areas)}
+            row["auc_fold_mean"] = sum(areas) / len(areas)
+            row["fold_offset"] = max(offsets) - min(offsets)
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=schemas.SELECTION.schema)
+
+
+def curves_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], list[Curve]]:
+    """Return the curves by dataset, model and selector, one per seed; in the order of the rows."""
+    curves: dict[tuple[str, str, str], dict[int, Curve]] = {}
+    for row in rows:
+        seeds = curves.setdefault((row["dataset"], row["model"], row["selector"]), {})
+        seeds.setdefault(row["seed"], []).append(row)
+    return {
+        key: [sorted(curve, key=lambda row: float(row["beta"])) for curve in seeds.values()]
+        for key, seeds in curves.items()
+    }
+
+
+def sad_summary(table: pa.Table) -> pa.Table:
+    """Return the table ``sad_summary``: a row per dataset, model, selector and beta.
+
+    Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` is paired by seed, and
+    null where random was not run. SAD is a sum of absolute values, which noise moves up near 0; the
+    signed distances of each domain have no such bias, and tell a worse retain domain from a better.
+    """
+    curves = curves_of(table.to_pylist())
+    rows = []
+    for (dataset, model, selector), seeds in curves.items():
+        of_curves, baseline = areas(seeds), curves.get((dataset, model, BASELINE))
+        of_curve = {"gold_sad": gold_sad(seeds), "seeds": len(seeds), **_mean("area", of_curves)}
+        if baseline is not None and (chance := areas(baseline)).mean() != 0:
+            # With the error of paired differences.
+            relative = (of_curves - chance) / chance.mean()
+            of_curve |= _mean("area_vs_random", relative, mean="")
+        for point in zip(*seeds, strict=True):
+            row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
+            row |= {"beta": point[0]["beta"], "removed": point[0]["removed"], **of_curve}
+            for name in ("ppl_forget", "ppl_retain", "sad", "log_sad"):
+                row |= _mean(name, np.array([seed[name] for seed in point]))
+            for domain in DOMAINS:
+                signed = [seed[f"ppl_{domain}"] - seed[f"gold_ppl_{domain}"] for seed in point]
+                row |= _mean(f"{domain}_distance", np.array(signed))
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
+
+
+def _mean(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | None]:
+    error = finite_or_none(standard_error(values))
+    return {f"{name}{mean}": float(values.mean()), f"{name}_se": error}
+
+
+def areas(curves: list[Curve]) -> Floats:
+    """Return the area under every curve of SAD, from beta 0 to beta 1."""
+    return np.array(
+        [area([p["beta"] for p in curve], [p["sad"] for p in curve]) for curve in curves]
+    )
+
+
+def gold_sad(curves: list[Curve]) -> float | None:
+    """Return the mean SAD between the gold standards of two seeds; None with one seed.
+
+    It is how far a model is from gold by its seed alone. It bounds no paired difference, in which
+    common seeds cancel. ``curves`` (one a seed) are those of any one selector.
+    """
+    gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
+    pairs = np.array([(*first, *second) for first, second in combinations(gold, 2)]).T
+    return float(sad(*pairs).mean()) if len(gold) > 1 else None
+
+
+def sad_differences(table: pa.Table) -> pa.Table:
+    """Return the table ``sad_differences`` of a table ``sad``.
+
+    A row per selector other than random, for each measured budget and the area (``beta`` is null),
+    against random and against the best of the others. With one seed all numbers are null.
+    """
+    models: dict[tuple[str, str], dict[str, list[Curve]]] = {}
+    for (dataset, model, selector), seeds in curves_of(table.to_pylist()).items():
+        models.setdefault((dataset, model), {})[selector] = seeds
+    rows: list[dict[str, Any]] = []
+    for (dataset, model), curves in models.items():
+        budgets = [point["beta"] for point in next(iter(curves.values()))[0]]
+        by_budget: dict[float | None, Values] = {
+            budgets[k]: {
+                name: np.array([seed[k]["sad"] for seed in seeds]) for name, seeds in curves.items()
+            }
+            for k in range(1, len(budgets) - 1)
+        }
+        by_area: dict[float | None, Values] = {
+            None: {name: areas(seeds) for name, seeds in curves.items()}
+        }
+        for quantity, family in (("sad", by_budget), ("area", by_area)):
+            head = {"dataset": dataset, "model": model, "quantity": quantity}
+            rows += [{**head, **row} for row in _compare_family(family)]
+    return pa.Table.from_pylist(rows, schema=schemas.SAD_DIFFERENCES.schema)
+
+
+def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
+    # The test is two-sided: it is the same whichever comes first.
+    tested = {
+        (beta, frozenset(pair)): p_value(values[pair[0]] - values[pair[1]])
+        for beta, values in points.items()
+        for pair in combinations(values, 2)
+    }
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
+    for beta, values in points.items():
+        for name in [name for name in values if name != BASELINE]:
+            rivals = [rival for rival in values if rival not in (name, BASELINE)]
+            references = {BASELINE: BASELINE} if BASELINE in values else {}
+            if rivals:
+                references[BEST] = min(rivals, key=lambda rival: float(values[rival].mean()))
+            for reference, rival in references.items():
+                apart, pair = values[name] - values[rival], (beta, frozenset({name, rival}))
+                row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
+                row |= {"other": rival, "seeds": len(apart)}
+                if len(apart) > 1:
+                    row |= {"difference": float(apart.mean()), "comparisons": comparisons}
+                    row["difference_low"], row["difference_high"] = interval(apart)
+                    row["p"] = finite_or_none(tested[pair])
+                    row["p_holm"] = finite_or_none(corrected[pair])
+                yield row
+
+
+def verdict_on_curves(differences: pa.Table) -> str:
+    """Say which curves differ from that of random, in reStructuredText, for the report."""
+    models: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in differences.to_pylist():
+        models.setdefault((row["dataset"], row["model"]), []).append(row)
+    items = [f"* ``{name[0]}``, ``{name[1]}``: {_verdict(rows)}" for name, rows in models.items()]
+    return "\n".join(items or ["* No two selectors were run, so nothing is compared."]) + "\n"
+
+
+def _verdict(rows: list[dict[str, Any]]) -> str:
+    against, seeds = [row for row in rows if row["reference"] == BASELINE], rows[0]["seeds"]
+    if seeds == 1 or not against:
+        reason = "one seed, whose error is unknown" if seeds == 1 else "``random`` was not run"
+        return f"{reason}: no curve is compared with that of ``random``."
+    places: dict[str, list[str]] = {}
+    for row in against:
+        if row["p_holm"] is not None and row["p_holm"] <= LEVEL:
+            side = "below" if row["difference"] < 0 else "above"
+            place = "in area" if row["beta"] is None else f"at {row['beta']:g}"
+            places.setdefault(f"``{row['selector']}`` {side} ``random``", []).append(place)
+    if not places:
+        return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
+    told = "; ".join(f"{name} {', '.join(where)}" for name, where in places.items())
+    return f"at {seeds} seeds {told}. No other difference from it can be told."

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from mamushi.errors import UserError
-from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.summary import Curve, curves_of
+from mamushi.evaluation.intervals import Floats
+from mamushi.evaluation.sad import Curve, curves_of
 from mamushi.evidence.predicted import HALF_WIDTH, budget
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table

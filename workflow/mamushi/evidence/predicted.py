@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.evaluation.crossing import first_crossing
+from mamushi.evaluation.half_gap import first_crossing
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Doubles

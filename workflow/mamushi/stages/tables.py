@@ -41,8 +41,13 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
 
     ``sad_differences.rst`` says in words which curves differ, for the report.
     """
-    from mamushi.evaluation.curves import sad_table, selection_table
-    from mamushi.evaluation.summary import sad_differences, sad_summary, verdict_on_curves
+    from mamushi.evaluation.sad import (
+        sad_differences,
+        sad_summary,
+        sad_table,
+        selection_table,
+        verdict_on_curves,
+    )
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
@@ -80,7 +85,7 @@ def subgroups(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: Compared, job: Job
 ) -> None:
     """Collect who pays for a removal, and who is removed: loss and lists by the texts' labels."""
-    from mamushi.evaluation.subgroups import subgroups_table
+    from mamushi.evaluation.effects import subgroups_table
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
@@ -111,9 +116,8 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
     """
     import numpy as np
 
-    from mamushi.evaluation.crossing import finer_budgets, recovery
-    from mamushi.evaluation.curves import read_arm
-    from mamushi.evaluation.half_gap import curve_arms
+    from mamushi.evaluation.half_gap import curve_arms, finer_budgets, recovery
+    from mamushi.evaluation.sad import read_arm
     from mamushi.io.files import write_json
 
     names = curve_arms(settings.unlearner, settings.selector, settings.budgets, settings.start)
@@ -152,8 +156,7 @@ def half_gap(
 
     ``synergy.rst`` has these in the form of the paper's table, for the report.
     """
-    from mamushi.evaluation.deep_gap import deep_gaps
-    from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
+    from mamushi.evaluation.half_gap import deep_gaps, half_gap_table, synergy, unlearning_table
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from mamushi.config.arms import Arm
 from mamushi.evaluation.cohort import RETRAINING_SOURCE
-from mamushi.evaluation.paired import UPPER, variance_and_errors
-from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.intervals import UPPER, Floats, variance_and_errors
 from mamushi.io import paths, schemas
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi.selection.metrics import auc_ends

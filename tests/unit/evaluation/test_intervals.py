@@ -1,15 +1,19 @@
-"""Errors over seeds and texts: by hand, and on worlds whose truth is known."""
+"""Intervals over seeds, and over seeds and texts: by hand, by SciPy, in worlds of known truth."""
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import ttest_1samp, ttest_ind
 
-from mamushi.evaluation.crossed import (
+from mamushi.evaluation.intervals import (
     NO_GAP,
     NO_TEXTS,
     contrast,
     fieller,
-    parts_of,
+    holm,
+    interval,
+    p_value,
+    standard_error,
+    variance_and_errors,
 )
 
 TRUE = 0.1
@@ -31,41 +35,23 @@ def world(
     return rates * tokens, tokens, groups
 
 
-def test_a_contrast_by_hand_of_seeds_that_all_texts_share() -> None:
-    tokens = np.full(24, 2.0)
-    apart = np.array([0.1, 0.2, 0.6])
-    found = contrast(apart[:, None] * tokens, np.zeros((3, 24)), tokens)
+def test_a_contrast_by_hand_where_only_seeds_or_only_texts_differ() -> None:
+    tokens, apart = np.full(24, 2.0), np.array([0.1, 0.2, 0.6])
+    of_seeds = contrast(apart[:, None] * tokens, np.zeros((3, 24)), tokens)
     # The texts agree: what is left is the t interval over three seeds.
-    error = apart.std(ddof=1) / np.sqrt(3)
-    assert found.estimate == pytest.approx(0.3)
-    assert (found.low, found.high) == pytest.approx(
-        (0.3 - 4.302653 * error, 0.3 + 4.302653 * error)
-    )
-    assert found.p == pytest.approx(ttest_1samp(apart, 0).pvalue)
-
-
-def test_a_contrast_by_hand_of_texts_whom_all_seeds_read_alike() -> None:
+    half = 4.302653 * apart.std(ddof=1) / np.sqrt(3)
+    assert (of_seeds.low, of_seeds.high) == pytest.approx((0.3 - half, 0.3 + half))
+    assert of_seeds.p == pytest.approx(ttest_1samp(apart, 0).pvalue)
     rates, tokens = np.arange(30.0) / 10, np.ones(30)
     for seeds in (1, 4):
-        found = contrast(np.tile(rates, (seeds, 1)), np.zeros((seeds, 30)), tokens)
+        of_texts = contrast(np.tile(rates, (seeds, 1)), np.zeros((seeds, 30)), tokens)
         half = 2.045230 * rates.std(ddof=1) / np.sqrt(30)
-        assert (found.low, found.high) == pytest.approx((1.45 - half, 1.45 + half))
-
-
-def test_variances_are_those_of_the_model_on_average() -> None:
-    rng, found = np.random.default_rng(1), []
-    for _ in range(800):
-        y = rng.normal(0, 0.3, (4, 1)) + rng.normal(0, 0.7, 60) + rng.normal(size=(4, 60))
-        parts, _ = parts_of(y[None], np.ones(60))
-        found.append([part[0, 0] for part in (parts.seeds, parts.texts, parts.rest)])
-    left = 1 / 240
-    truth = [0.09 / 4 + left, 0.49 / 60 + left, left]
-    assert np.mean(found, axis=0) == pytest.approx(truth, rel=0.06)
+        assert (of_texts.low, of_texts.high) == pytest.approx((1.45 - half, 1.45 + half))
 
 
 @pytest.mark.parametrize(
     ("seeds", "texts", "per_group", "over_seeds"),
-    [(2, 150, 1, 0.02), (3, 60, 1, 0.0), (3, 150, 5, 0.02), (5, 150, 5, 0.05), (5, 150, 1, 0.0)],
+    [(2, 150, 1, 0.02), (3, 60, 1, 0.0), (5, 150, 5, 0.05)],
 )
 def test_an_interval_holds_the_truth_and_p_is_rarely_small(
     seeds: int, texts: int, per_group: int, over_seeds: float
@@ -73,11 +59,11 @@ def test_an_interval_holds_the_truth_and_p_is_rarely_small(
     rng, held, small = np.random.default_rng(2), 0, 0
     for _ in range(400):
         apart, tokens, groups = world(rng, seeds, texts, per_group, over_seeds)
-        found = contrast(apart, np.zeros_like(apart), tokens, groups)
-        if found.reason == NO_TEXTS:
+        effect = contrast(apart, np.zeros_like(apart), tokens, groups)
+        if effect.reason == NO_TEXTS:
             held += 1
             continue
-        held += found.low <= TRUE <= found.high
+        held += effect.low <= TRUE <= effect.high
         null = contrast(apart, np.tile(TRUE * tokens, (seeds, 1)), tokens, groups)
         small += null.p < 0.05
         assert (null.p < 0.05) == (not null.low <= 0 <= null.high)
@@ -95,13 +81,13 @@ def test_a_share_of_the_gap_holds_the_truth_or_is_withheld(gap: float) -> None:
         opens = gap + 0.2 * rng.normal(size=150)
         gold = beta0 + (opens + rng.normal(0, 0.02, (4, 1))) * tokens
         arm = beta0 + 0.5 * opens * tokens + apart - TRUE * tokens
-        found = contrast(arm, beta0, tokens, groups, beta0=beta0, gold=gold)
-        if np.isfinite(found.low):
+        effect = contrast(arm, beta0, tokens, groups, gap=(beta0, gold))
+        if np.isfinite(effect.low):
             given += 1
-            held += found.low <= 0.5 <= found.high
+            held += effect.low <= 0.5 <= effect.high
         else:
-            assert found.reason == NO_GAP and np.isnan(found.estimate)
-    # Of all, not of those given: a small gap that is found is one that chance has made larger.
+            assert effect.reason == NO_GAP and np.isnan(effect.estimate)
+    # Of all, not of those given: a small gap that is effect is one that chance has made larger.
     assert held + 400 - given >= 372
     assert held >= 0.93 * given if gap > 0.1 else given < 250
 
@@ -110,3 +96,28 @@ def test_fieller_is_the_delta_method_where_the_gap_is_known() -> None:
     low, high = fieller(np.array([1.0, 2.0]), np.array([[0.01, 0], [0, 1e-12]]), 2.0) or (0, 0)
     assert (low, high) == pytest.approx((0.4, 0.6))
     assert fieller(np.array([1.0, 2.0]), np.array([[0.01, 0], [0, 1.0]]), 2.0) is None
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 8])
+def test_p_and_interval_are_those_of_scipy(seeds: int) -> None:
+    values = np.random.default_rng(seeds).normal(0.5, 1, seeds)
+    expected = ttest_1samp(values, 0)
+    assert np.isnan(standard_error(values[:1]))
+    assert p_value(values) == pytest.approx(expected.pvalue)
+    assert interval(values) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+
+
+def test_two_parts_of_a_variance_have_the_freedom_of_welch() -> None:
+    one, two = np.random.default_rng(0).normal(0, 1, 5), np.random.default_rng(1).normal(0, 3, 9)
+    low, high = ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
+    variance, errors = variance_and_errors(one, two.var(ddof=1) / 9, 8)
+    assert errors * variance**0.5 == pytest.approx((high - low) / 2)
+    assert variance_and_errors(one[:1], 0.04, np.inf) == pytest.approx((0.04, 1.959964))
+
+
+def test_holm_by_hand() -> None:
+    # In order: 4 x 0.01, 3 x 0.02, 2 x 0.03, then 0.2; none below the one before it.
+    corrected = holm([0.03, np.nan, 0.01, 0.2, 0.02])
+    np.testing.assert_allclose(corrected, [0.06, np.nan, 0.04, 0.2, 0.06])
+    np.testing.assert_allclose(holm([0.6, 0.7]), [1, 1])
+    assert len(holm([])) == 0
