@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mamushi_extras.unlabelled import terms
+from mamushi_extras.unlabelled.terms import read_terms
 
 FOUND = {
     "between other characters": ("毒品", "有人卖毒品给学生"),
@@ -42,7 +40,7 @@ CASES += [pytest.param(*case, False, id=f"not {name}") for name, case in MISSED.
 def test_a_term_is_found_as_a_word(tmp_path: Path, term: str, text: str, hits: bool) -> None:
     path = tmp_path / "terms.txt"
     path.write_text(term, encoding="utf-8")
-    assert bool(terms.read_terms(str(path))(text)) == hits
+    assert read_terms(str(path))(text) == hits
 
 
 @pytest.mark.parametrize(
@@ -60,15 +58,5 @@ def test_what_stands_around_a_term_in_its_file_is_none_of_it(
 ) -> None:
     path = tmp_path / "terms.txt"
     path.write_bytes(content)
-    found = terms.read_terms(str(path))
+    found = read_terms(str(path))
     assert found("a gearbox") and found("CLUTCH") and not found("an engine")
-
-
-WORDS = st.lists(st.sampled_from(["ab", "abc", "b c", "c", "d-e", "e", "f_", "7"]), min_size=1)
-
-
-@given(WORDS, st.text("abcdef_7- ", max_size=20))
-def test_a_text_in_ascii_is_read_as_any_other(words: list[str], text: str) -> None:
-    search = terms.finder(words)
-    # A letter with an accent on a line of its own makes no other text of it.
-    assert search(text) == search(f"{text} é")

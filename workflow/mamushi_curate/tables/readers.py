@@ -41,8 +41,6 @@ class FileTable:
     places: Sequence[str]
     typed: bool
     """Whether values have types of their own; those of CSV and TSV are all text."""
-    numbers: Sequence[int] = ()
-    """Of each row in all files, from 1; none where all were read."""
     digests: dict[str, str] = field(default_factory=dict, compare=False)
     """Of each file by its name: the SHA-256 of the bytes from which the rows were read."""
 

@@ -55,11 +55,10 @@ def raw_of(
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     texts, turns = _texts_and_turns(table, spoken)
     forget, stays = _domains(table, settings)
-    numbers = table.numbers or range(1, n + 1)
     columns: dict[str, Any] = {
         "ids": _names(table, settings["id"])
         if settings["id"]
-        else store(zip(map(str, numbers)))[0],
+        else store(zip(map(str, range(1, n + 1))))[0],
         "texts": texts,
         "forget": forget,
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,

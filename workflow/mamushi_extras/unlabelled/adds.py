@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.sources import unlabelled as applies
-from mamushi_extras.unlabelled.settings import check_unlabelled as config_checks
-from mamushi_extras.unlabelled.shown import describe_cell
+from mamushi.config.checks import comparisons
+from mamushi.config.sections import axes_sections
+from mamushi.config.selectors import scores_both
+from mamushi.config.sources import unlabelled
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
 
-__all__ = ["applies", "config_checks", "describe_cell", "mark_rows", "pool_step", "read_rows"]
+applies = unlabelled
 
 
 def read_rows(settings: Mapping[str, Any]) -> Raw:
@@ -24,10 +25,10 @@ def read_rows(settings: Mapping[str, Any]) -> Raw:
 
 
 def mark_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Say which texts of a corpus a blocklist hits, and what a screen says of them."""
-    from mamushi_extras.unlabelled.like import mark_texts
+    """Say which texts of a corpus a blocklist hits."""
+    from mamushi_extras.unlabelled.like import mark_hits
 
-    return mark_texts(raw, settings)
+    return mark_hits(raw, settings)
 
 
 def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
@@ -37,3 +38,51 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     from mamushi_extras.unlabelled.like import SCREEN
 
     return pool.with_columns(words=column(f"label_{SCREEN}").astype(float))
+
+
+def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what such a corpus has no use for: it takes rankings of texts with a score of each."""
+    corpora = [name for name, dataset in full["datasets"].items() if unlabelled(dataset)]
+    for name in corpora:
+        dataset = full["datasets"][name]
+        if dataset.get("retain") is not None:
+            yield f"datasets.{name}.retain: is not allowed beside examples; use forget.unlike"
+        if dataset.get("windows") and any(map(dataset["forget"].get, ("screen", "screened"))):
+            yield f"datasets.{name}.windows: is not allowed with a screen, which reads whole texts"
+    for where, axes in comparisons(full):
+        # What is measured against gold is refused as a whole, where it is asked for.
+        here = [] if where in axes_sections() else [n for n in corpora if n in axes["datasets"]]
+        for place, name in enumerate(axes["selectors"] if here else ()):
+            # What others take over from the grid is told of there.
+            in_grid = where != "grid" and name in full["grid"]["selectors"]
+            if not in_grid and not scores_both(full, name):
+                yield (
+                    f"{where}.selectors[{place}]: {name!r} is not allowed with the dataset "
+                    f"{here[0]!r}, in which nobody marked the domain; name one that scores every "
+                    "text, such as mamushi_words"
+                )
+
+
+def describe_cell(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return lines by their heads, of the manifest of a list of a corpus; none of another one."""
+    if "share" not in manifest:
+        return {}
+    # Here, since they take scipy.stats, whose import takes a second.
+    from mamushi.evidence.verdict import unit_of
+    from mamushi_extras.unlabelled.corpus import share_text
+
+    share, unit = manifest["share"], unit_of(manifest)
+    by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"
+    lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
+    if screen := manifest.get("screen"):
+        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} texts passed"
+        if screen["recall"]["low"] is not None:
+            chance = f"does with a chance of {share_text(screen['recall'])}"
+            lines["screen"] += f", and one like the examples {chance}"
+    why = f"\n            {share['reason']}" if share["reason"] else ""
+    lines["share"] = f"{share_text(share)} of them is of the domain{why}"
+    if manifest["certain"]:
+        lines["certain"] = f"{manifest['certain']:,} {unit} are copies of examples"
+    guess = ", at a guess of the share" if None in (share["low"], share["high"]) else ""
+    lines["likely"] = f"{manifest['likely']:,} {unit} are more likely than not of the domain{guess}"
+    return lines

@@ -13,9 +13,8 @@ of the domain leave room for 3,000 in a million.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -23,8 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
@@ -52,8 +50,8 @@ class ScreenCut(NamedTuple):
     """The last ``score`` and ``key`` that pass, and the ``lowest`` finite score (1 + FOLDS,) by
     each fit among as many; infinite where there is none."""
 
-    score: np.float32
-    key: np.int64
+    score: NDArray[np.float32]
+    key: NDArray[np.int64]
     lowest: NDArray[np.float64]
 
     def passing(self, keys: NDArray[np.int64], first: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -101,24 +99,20 @@ class Screen:
     def write(self, path: Path) -> None:
         """Write the words that it weighs, and how rare words are."""
         words = np.flatnonzero(self.weights.any(axis=1))
-        tensors = {"words": words, "weights": self.weights[words], "rarity": self.rarity.idf_}
-        tensors |= {"fold": self.fold, **(self.cut._asdict() if self.cut else {})}
-        arrays = {name: np.atleast_1d(np.ascontiguousarray(t)) for name, t in tensors.items()}
+        arrays = {"words": words, "weights": self.weights[words], "rarity": self.rarity.idf_}
+        arrays |= {"fold": self.fold, "rows": np.array([self.rows])}
         with atomic(path) as file:
-            save_file(arrays, file, {"mamushi": json.dumps({"rows": self.rows})})
+            save_file(arrays | (self.cut._asdict() if self.cut else {}), file)
 
 
 def read_screen(path: Path) -> Screen:
     """Return a screen from its file."""
-    with safe_open(path, "numpy") as file:
-        rows = json.loads(file.metadata()["mamushi"])["rows"]
-        stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    stored = load_file(path)
     weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
-    weights[stored["words"]] = stored["weights"]
-    cut = None
-    if "score" in stored:
-        cut = ScreenCut(stored["score"][0], stored["key"][0], stored["lowest"])
-    return Screen(weights, rarity_of(stored["rarity"]), stored["fold"], rows, cut)
+    weights[stored.pop("words")] = stored.pop("weights")
+    rarity, fold, rows = (stored.pop(name) for name in ("rarity", "fold", "rows"))
+    cut = ScreenCut(**stored) if stored else None
+    return Screen(weights, rarity_of(rarity), fold, int(rows[0]), cut)
 
 
 def text_key(text: str) -> int:
@@ -140,6 +134,24 @@ def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
                 drawn = dict(sorted(drawn.items())[:SCREEN_SAMPLE])
                 limit = max(drawn)
     return [text for _, text in sorted(drawn.items())[:SCREEN_SAMPLE]], rows
+
+
+def screen_texts(
+    examples: Sequence[str], texts: Iterable[str], most: float
+) -> tuple[Screen, NDArray[np.bool_]]:
+    """Return a screen that is fitted to the examples and a sample of ``texts``, and which of these
+    pass (n,): the ``most``, or below 1 that share."""
+    screen = fit_screen(examples, *draw_sample(texts))
+    seen: list[ScreenScores] = []
+
+    def scored() -> Iterator[ScreenScores]:
+        for block in screen.score_blocks(texts):
+            seen.append(ScreenScores(block.keys, block.scores[:, 0].copy()))
+            yield block
+
+    count = passing_count(most, screen.rows)
+    cut = find_cut(highest(scored(), count), count)
+    return replace(screen, cut=cut), np.concatenate([cut.passing(*block) for block in seen])
 
 
 def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Screen:
@@ -204,7 +216,7 @@ def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
 def find_cut(scored: ScreenScores, most: int) -> ScreenCut:
     """Return where the ``most`` rows end that score highest."""
     first = scored.scores[:, 0]
-    last = np.lexsort((scored.keys, -first))[:most][-1]
+    last = np.lexsort((scored.keys, -first))[:most][-1:]
     most = min(most, len(first))
     best = np.partition(scored.scores, -most, axis=0)[-most:]
     lowest = np.where(np.isfinite(best), best, np.inf).min(axis=0).astype(np.float64)

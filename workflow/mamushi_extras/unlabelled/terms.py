@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import regex
@@ -28,16 +28,20 @@ UNSEEN = regex.compile(r"[\p{Cf}\p{Default_Ignorable_Code_Point}]")
 
 def read_terms(path: str) -> Callable[[str], bool]:
     """Return what says of a text whether it has a term of a file."""
-    words, patterns = list[str](), list[re.Pattern[str]]()
+    by_edges, patterns = defaultdict[tuple[str, str], set[str]](set), list[re.Pattern[str]]()
     with located(path):
         for line in Path(path).read_text(encoding="utf-8-sig").splitlines():
             # A mark of the byte order stands within a file that was put together of several.
             if written := PATTERN.fullmatch(line.strip("\ufeff \t")):
                 patterns.append(re.compile(written[1], re.IGNORECASE))
-            elif word := folded(line):
-                words.append(word)
-    search = finder(words)
-    return lambda text: search(text) or any(pattern.search(text) for pattern in patterns)
+            elif term := folded(line):
+                by_edges[edges(term)].add(term)
+    terms = [
+        f"{left}(?:{'|'.join(map(re.escape, sorted(alike)))}){right}"
+        for (left, right), alike in by_edges.items()
+    ]
+    search = regex.compile("|".join(terms) or "(?!)", regex.V1).search
+    return lambda text: bool(search(folded(text)) or any(one.search(text) for one in patterns))
 
 
 def folded(text: str) -> str:
@@ -51,35 +55,11 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def finder(words: Collection[str]) -> Callable[[str], bool]:
-    """Return what says of a text whether it has one of some folded terms."""
-    by_edges: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for word in words:
-        by_edges[_edges(word)].add(word)
-    alternatives = (
-        rf"{left}(?:{_either(alike)}){right}" for (left, right), alike in by_edges.items()
-    )
-    anywhere = regex.compile("|".join(alternatives) or "(?!)", regex.V1)
-    # Of a text in ASCII the same, in a third of the time.
-    plain = _either(filter(str.isascii, words))
-    in_ascii = re.compile(rf"(?<!\w)(?:{plain})(?!\w)", re.ASCII)
-
-    def search(text: str) -> bool:
-        text = folded(text)
-        return (in_ascii if text.isascii() else anywhere).search(text) is not None
-
-    return search
-
-
-def _either(words: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(words))) or "(?!)"
-
-
-def _edges(word: str) -> tuple[str, str]:
+def edges(term: str) -> tuple[str, str]:
     """Return what must not stand before and behind a term, as expressions."""
-    unmarked = (letter for letter in reversed(word) if unicodedata.category(letter)[0] != "M")
-    last = next(unmarked, word[-1])
+    unmarked = (letter for letter in reversed(term) if unicodedata.category(letter)[0] != "M")
+    last = next(unmarked, term[-1])
     goes_on = LETTER.match(last) or HANGUL.match(last)
-    left = "" if LETTER.match(word) else rf"(?<!{LETTERS})"
+    left = "" if LETTER.match(term) else rf"(?<!{LETTERS})"
     # A letter with another mark is another letter.
     return left, r"(?!\p{M})" if goes_on else rf"(?!{LETTERS})"
