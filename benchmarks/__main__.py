@@ -1,7 +1,7 @@
-"""Time the software: fine-tuning, embedding, selectors, and the workflow as it grows.
+"""Time the software: fine-tuning, and the workflow as it grows.
 
     python -m benchmarks                      # all at a small size, on one thread: make bench
-    python -m benchmarks finetune --full      # one of them, with options of its own
+    python -m benchmarks scale --texts 20000  # one of them, with options of its own
     python -m benchmarks gpu_check            # five minutes on a GPU: make gpu-check
 
 Each prints `name value` lines and keeps them, dated, in benchmarks/results. What counts are ratios:
@@ -16,7 +16,7 @@ import runpy
 import subprocess
 import sys
 
-SMALL = ("finetune", "embedding", "selection", "scale")
+SMALL = ("finetune", "scale")
 BY_NAME = (*SMALL, "gpu_check")
 
 

@@ -7,8 +7,8 @@ transformers' own attention, for two blocks of each family at full width, in fp3
 `*_parity_*` are relative differences (of gradients, of the norm over all). Where one is too large,
 nothing else is done, and the exit status is 1.
 
-Speed: `benchmarks/finetune.py --full` for each family at full size with random weights, on fewer
-steps: the Trainer padded and flattened (with flash attention 2 where it is installed), and ours;
+Speed: the fine-tune of `benchmarks/finetune.py` for each family at full size with random weights:
+the Trainer padded and flattened (with flash attention 2 where it is installed), and ours;
 what five minutes have no room for is left out. All of it goes to benchmarks/results.
 """
 

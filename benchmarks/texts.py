@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
-from transformers import (
-    AutoModelForCausalLM,
-    Gemma2Config,
-    LlamaConfig,
-    PreTrainedModel,
-    Qwen2Config,
-)
+from transformers import Gemma2Config, LlamaConfig, PreTrainedModel, Qwen2Config
 
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of
@@ -80,14 +72,6 @@ def drawn(kind: str, count: int, vocabulary: int, seed: int = 0) -> TokenSet:
     return TokenSet(ids, domains, flat, offsets_of(lengths))
 
 
-def make(family: str, full: bool, device: torch.device) -> PreTrainedModel:
-    """A model with random weights in bf16: of the family's size, or of SmolLM2-135M's."""
-    config = FULL[family] if full else LlamaConfig(**SMALL)
-    torch.manual_seed(0)
-    with device:
-        return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-
-
 def operations_per_token(model: PreTrainedModel) -> float:
     """Of a training step, by the formula: forward 2N, gradients through all blocks 2N, and 2 for
     each weight that is trained; N are the weights of matrix products."""
@@ -95,7 +79,3 @@ def operations_per_token(model: PreTrainedModel) -> float:
     body = [sum(p.numel() for p in block.parameters() if p.ndim > 1) for block in blocks]
     head = model.get_output_embeddings().weight.numel()
     return float(4 * (sum(body) + head) + 2 * (sum(body[-TRAINED["trained_blocks"] :]) + head))
-
-
-def trained(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -40,16 +40,6 @@ def test_every_study_finds_what_it_imports(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_selection(tmp_path: Path) -> None:
-    values = values_of(
-        tmp_path, "benchmarks selection", "--examples", "200", "--width", "16", "--points", "80",
-        "--picks", "40",
-    )  # fmt: skip
-    assert values["kcenter_same_set"] == "40/40"
-    assert float(values["mlp_ours_fp32_ratio"]) > 0
-
-
-@pytest.mark.slow
 def test_scale(tmp_path: Path) -> None:
     values = values_of(tmp_path, "benchmarks scale", "--texts", "400", "--selectors", "lr_cos")
     for name in ("examples", "import-embeddings", "score", "remove"):
