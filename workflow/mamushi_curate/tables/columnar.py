@@ -4,7 +4,6 @@ types of columns."""
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
+from mamushi_curate.tables.lines import check_columns
 from mamushi_curate.tables.opening import open_binary
 
 ARROW_FILE = b"ARROW1"
@@ -39,7 +39,9 @@ class Reader:
         return tabular.format_of(self.path) == "parquet"
 
     def blocks(self, names: list[str] | None = None) -> Iterator[Any]:
-        """Iterate over its blocks as tables, with some columns or all."""
+        """Iterate over its blocks as tables, with some columns or all. Raises ``UserError`` for a
+        column that is not there."""
+        check_columns(self.path, column_names(self.schema), names or ())
         if self.is_parquet:
             for number in range(self.source.num_row_groups):
                 yield select(self.source.read_row_group(number, columns=names), names)
@@ -112,25 +114,6 @@ def library_errors(path: Path) -> Iterator[None]:
         raise UserError(problem, where=path, do="name it by what it is, or make it again") from None
 
 
-def pandas_labels(schema: pa.Schema, count: int) -> tuple[pa.Table | None, pa.Schema]:
-    """Return the range by which pandas labels the rows as a column, and the schema with it; None
-    where rows count from 0."""
-    about = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
-    if not (indices := [one for one in about.get("index_columns", ()) if isinstance(one, dict)]):
-        return None, schema
-    import pandas as pd
-
-    labels = pd.RangeIndex(*(indices[0][end] for end in ("start", "stop", "step")))
-    labels.name = indices[0]["name"]
-    if len(labels) != count or labels.identical(pd.RangeIndex(count)):
-        return None, schema
-    column = pa.Table.from_pandas(pd.DataFrame(index=labels), preserve_index=True)
-    more = json.loads(column.schema.metadata[b"pandas"])
-    about |= {"index_columns": more["index_columns"], "columns": about["columns"] + more["columns"]}
-    metadata = {**schema.metadata, b"pandas": json.dumps(about).encode()}
-    return column, schema.append(column.schema.field(0)).with_metadata(metadata)
-
-
 def column_of(cells: Any, *, typed: bool) -> Any:
     """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
     become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
@@ -156,16 +139,3 @@ def filled(column: Any) -> Any:
         return column
     empty = pc.equal(pc.utf8_trim_whitespace(column), "")
     return pc.if_else(empty, pa.scalar(None, pa.string()), column)
-
-
-def are_same(table: pa.Table, again: pa.Table, rows: int = 65_536) -> bool:
-    """Tell whether values are the same, or as Python prints them, some ``rows`` at a time: NaN is
-    not equal to itself."""
-    return len(table) == len(again) and all(
-        column.equals(other)
-        or all(
-            repr(column.slice(at, rows).to_pylist()) == repr(other.slice(at, rows).to_pylist())
-            for at in range(0, len(column), rows)
-        )
-        for column, other in zip(table.columns, again.columns, strict=True)
-    )

@@ -150,11 +150,10 @@ def _columnar_rows(
     path: Path, needed: Sequence[str], digests: dict[str, str] | None
 ) -> Iterator[TableRow]:
     from mamushi.data.cells import Cells
-    from mamushi_curate.tables.columnar import column_names, opened_columns
+    from mamushi_curate.tables.columnar import opened_columns
 
     numbers, name = count(1), shown_name(path)
-    with opened_columns(path, digests) as (schema, tables):
-        check_columns(path, column_names(schema), needed)
+    with opened_columns(path, digests) as (_, tables):
         for table in tables(list(dict.fromkeys(needed))):
             cells = [[*Cells(column)] for column in table.columns]
             for row in zip(*cells, strict=True) if cells else repeat((), table.num_rows):
