@@ -1,6 +1,6 @@
 # Influence on other texts along the training of beta 0, which is done again, or at the weights of a
 # model that was contaminated before, and the rankings of texts and of tokens by it.
-from mamushi_extras.influence.settings import by_influence
+from mamushi_extras.influence.adds import by_influence
 
 BY_INFLUENCE = by_influence(config)
 

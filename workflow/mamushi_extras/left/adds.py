@@ -1,10 +1,41 @@
-"""What this room adds to the core."""
+"""What this room adds to the core: the sections ``left`` and ``tasks`` of the configuration."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from mamushi_extras.left.settings import Left, Tasks
+from mamushi.config.kinds import DISTINCT, AnyNames, Budgets, Count, Place, listed
+from mamushi.config.sections import Cells
+
+
+class Lists(Cells):
+    """The models that are retrained or unlearned without lists."""
+
+    selectors: AnyNames = listed()  #: Selectors by name, whose lists are removed.
+    budgets: Budgets = listed(0.5)  #: Shares of the forget set.
+    unlearners: AnyNames = listed()  #: Unlearners by name; retraining is always there.
+
+
+class Left(Lists):
+    """What is left of forget texts in the models, beside the same of gold models: the target
+    `left`. The base model, contaminated and beta 0 of every cell are looked at, and for the
+    selectors and budgets named here the models that are retrained or unlearned without their lists.
+    Datasets, models and seeds that are left out are the grid's."""
+
+    #: Most forget texts of the inference section, and of the held-out ones, that membership
+    #: inference asks about. The likelihood ratio takes three seeds.
+    texts: Count = 1000
+
+
+class Tasks(Lists):
+    """What the models can still do: tasks of lm-evaluation-harness, the target `tasks`, of the same
+    models as `left` and of gold."""
+
+    #: Tasks or groups of lm-evaluation-harness by name, such as arc_easy, or YAML files of tasks of
+    #: your own.
+    names: Annotated[list[Place], DISTINCT] = listed()
+    #: The first so many examples of each task; null for all.
+    examples: Count | None = None
 
 
 def config_sections() -> dict[str, type[Any]]:

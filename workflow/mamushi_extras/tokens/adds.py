@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mamushi_extras.tokens.settings import check_tokens
+from mamushi.config.checks import comparisons
+from mamushi.config.kinds import Config
+from mamushi.config.selectors import derives, kind_of, of_tokens
+from mamushi.registry import plugin
 from mamushi_extras.tokens.token_labels import write_labels
 
 
@@ -18,4 +21,27 @@ def export_formats() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
     return {"labels": (labels, write_labels)}
 
 
-config_checks = check_tokens
+def config_checks(full: Config) -> Iterator[str]:
+    """Yield where tokens are ranked and texts are wanted, or a tokenizer is not there."""
+    for name in full["selectors"]:
+        if (base := derives(full, name)) and of_tokens(full, base):
+            at = f"selectors.{name}.{kind_of(full, name).derives}"
+            yield f"{at}: {base!r} ranks tokens; name a selector of texts"
+    compared = {**full["grid"], "selectors": full["evidence"]["compared"]}
+    lists = {f"{where}.selectors": axes for where, axes in comparisons(full)}
+    for key, axes in {"evidence.compared": compared, **lists}.items():
+        where = key.partition(".")[0]
+        unlearners = axes["unlearners"] if where in ("unlearning", "probe") else ()
+        kinds = {name: full["unlearners"][name]["kind"] for name in unlearners}
+        edits = [name for name in unlearners if not plugin("unlearner", kinds[name]).trains]
+        vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
+        for place, name in enumerate(axes["selectors"]):
+            at = f"{key}[{place}]: {name!r} ranks tokens, and"
+            if not of_tokens(full, name):
+                continue
+            if edits:
+                yield f"{at} {edits[0]!r} unlearns whole texts alone; leave one of them out"
+            elif vectors:
+                yield f"{at} models.{vectors[0]} has vectors alone and no tokenizer; leave one out"
+            elif where not in ("grid", "studies", "unlearning", "probe"):
+                yield f"{at} lists no text, which {where} needs"

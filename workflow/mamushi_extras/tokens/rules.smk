@@ -1,6 +1,6 @@
 # Tokens in the place of texts: a selector of tokens scores every token of the forget set once, and
 # every budget masks the highest of them.
-from mamushi_extras.influence.settings import by_influence
+from mamushi_extras.influence.adds import by_influence
 
 BY_INFLUENCE = by_influence(config)
 

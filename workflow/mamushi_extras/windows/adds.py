@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
+from mamushi.config.checks import datasets_used
+from mamushi.config.kinds import Count, Section
 from mamushi.config.sources import unlabelled
-from mamushi_extras.windows.settings import WindowsKey, check_windows
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
     from mamushi_curate.commands._removal_list import ListedTexts
+
+
+class Windows(Section):
+    """Parts into which long documents are divided, each of which is embedded, scored and trained on
+    as a text of its own. Choose them no longer than `embedding.max_length` tokens. Null divides
+    none."""
+
+    words: Count = 100  #: Most words in a window.
+    #: What ends a paragraph, and so a window: a blank line, any line, or null for nothing.
+    paragraphs: Literal["blank_line", "line"] | None = "blank_line"
+    #: What a list does: remove takes documents out, cut takes windows out of documents.
+    action: Literal["remove", "cut"] = "remove"
+
+
+class WindowsKey(Section):
+    """The key of a dataset."""
+
+    windows: Windows | None = None
+
+
+def dataset_keys() -> type[Any]:
+    """Return the further keys of a dataset."""
+    return WindowsKey
+
+
+def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what cannot be divided, or not in this way."""
+    for name in datasets_used(full):
+        dataset, at = full["datasets"][name], f"datasets.{name}.windows"
+        if (windows := dataset["windows"]) is None:
+            continue
+        if dataset["kind"] != "table":
+            yield f"{at}: the documents of a table are divided; leave windows out"
+        if dataset.get("assistant_only_loss"):
+            yield f"{at}: turns by themselves have no template; leave assistant_only_loss out"
+        if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
+            yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
 
 
 def applies(settings: Mapping[str, Any]) -> bool:
@@ -43,11 +81,3 @@ def removal_list(listed: ListedTexts) -> ListedTexts:
     from mamushi_extras.windows.lists import as_window_list
 
     return as_window_list(listed)
-
-
-def dataset_keys() -> type[Any]:
-    """Return the further keys of a dataset."""
-    return WindowsKey
-
-
-config_checks = check_windows
