@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,47 +21,47 @@ Windows = Mapping[str, Mapping[WindowSpan, str]]
 
 
 @dataclass(frozen=True)
-class DocumentList(ListedTexts):
-    """A list of ``windows`` whose documents go."""
+class WindowList(ListedTexts):
+    """A list of ``windows`` whose documents go, or that are ``cut`` out of these, which stay."""
 
     windows: Windows = field(default_factory=dict)
-
-    def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
-        """Return the rows that go, with their windows compared."""
-        return WindowRemoval(self.all, column, text, windows=self.windows, **options)
-
-
-@dataclass(frozen=True)
-class CutList(DocumentList):
-    """A list of windows that are cut out of their documents, which stay."""
+    cut: bool = False
 
     @property
     def all(self) -> set[str]:
-        """Raise ``UserError``: it lists no texts."""
-        do = "cut them with mamushi apply"
-        raise UserError("lists windows to cut, and no texts", where=self.path, do=do)
+        """Return the documents that go. Raises ``UserError`` for windows to cut, which are none."""
+        if self.cut:
+            do = "cut them with mamushi apply"
+            raise UserError("lists windows to cut, and no texts", where=self.path, do=do)
+        return super().all
 
     def exported(self) -> list[str]:
-        """Raise ``UserError`` as ``all``."""
-        return [*self.all]
+        """Return the ids by rank with their copies. Raises ``UserError`` as ``all``."""
+        return super().exported() if self.all else []
 
     def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
         """Do as other lists, also where changed texts may go: none are cut unseen."""
-        options = argparse.Namespace(**{**vars(args), "changed_texts": False})
-        return super().text(options, columns, data)
+        compared = {**vars(args), "changed_texts": args.changed_texts and not self.cut}
+        return super().text(argparse.Namespace(**compared), columns, data)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
-        """Return what is cut out of which rows."""
-        return CutRemoval({*self.windows}, column, text, windows=self.windows, **options)
+        """Return what goes of which rows, with their windows compared."""
+        documents = {*self.windows} if self.cut else self.all
+        own: dict[str, Any] = {"windows": self.windows, "needs_same": self.cut}
+        return WindowRemoval(documents, column, text, **own, **options)
 
     def receipt(self, removal: RowRemoval) -> dict[str, Any]:
-        """Return how many of its windows' documents are there, and which are not."""
+        """Return how many of its documents are there, and which are not."""
+        if not self.cut:
+            return super().receipt(removal)
         copies = sum(document_of(name) in removal.seen_ids for name in self.copied)
         missing = [name for name in self.windows if name not in removal.seen_ids]
         return {**super().receipt(removal), "copies_found": copies, "not_found": missing}
 
     def report(self, removal: RowRemoval) -> list[str]:
-        """Return what was cut, in lines to print."""
+        """Return what was removed or cut, in lines to print."""
+        if not self.cut:
+            return super().report(removal)
         cut, rows = removal.counts()["cut"], f"{removal.removed:,} of {removal.read:,} rows removed"
         return [
             f"{cut['characters']:,} characters cut from {cut['rows']:,} rows",
@@ -70,9 +71,14 @@ class CutList(DocumentList):
 
 @dataclass
 class WindowRemoval(RowRemoval):
-    """Which rows go for which of their ``windows``."""
+    """Which rows go for which of their ``windows``; where texts need to be the same, these are cut
+    out of rows, which stay unless nothing would be left of them."""
 
     windows: Windows = field(default_factory=dict)
+    needs_same: bool = False
+    cut_rows: int = 0
+    """Rows of which something was cut and that stay."""
+    cut_characters: int = 0
 
     def is_same(self, name: str, text: str) -> bool | None:
         """Tell whether the windows of a text are those that were ranked; None of a text of which
@@ -82,50 +88,39 @@ class WindowRemoval(RowRemoval):
         windows = self.windows[name].items()
         return all(of_text(text[slice(*span)]) == digest for span, digest in windows)
 
-
-@dataclass
-class CutRemoval(WindowRemoval):
-    """Windows that are cut out of rows, which stay unless nothing would be left of them."""
-
-    needs_same = True
-    cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
-    """Rows of which something was cut and that stay, and the characters that were."""
-
     def cuts(self, name: str, text: str) -> set[int] | None:
         """Return the places of the characters that are cut; None where the row goes."""
+        if not self.needs_same:
+            return None
         places = {at for span in self.windows[name] for at in range(*span)}
-        self.cut["characters"] += len(places)
+        self.cut_characters += len(places)
         if not without_characters(text, places).strip():
             return None
-        self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
+        self.removed, self.cut_rows = self.removed - 1, self.cut_rows + 1
         return places
 
     def counts(self) -> dict[str, Any]:
         """Return what was cut, for the receipt."""
-        return {"cut": self.cut}
+        cut = {"rows": self.cut_rows, "characters": self.cut_characters}
+        return {"cut": cut} if self.needs_same else {}
 
 
 def as_window_list(listed: ListedTexts) -> ListedTexts:
     """Return a list of windows as those that are cut, or the documents that go for them. ``rows``
     of the list say how documents were divided."""
     divided = (listed.rows or {})["windows"]
+    by_document = defaultdict[str, dict[WindowSpan, str]](dict)
+    for window, digest in listed.texts.items():
+        by_document[document_of(window)][span_of(window)] = digest
     if divided["action"] == "cut":
-        return CutList(**vars(listed), windows=_by_document(listed.texts))
+        return WindowList(**vars(listed), windows=by_document, cut=True)
     documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
-    texts = {**listed.texts}
     for row in listed.duplicates():
         original, document = document_of(row["kept_id"] or ""), document_of(row["id"])
         goes = original in documents if divided["labelled"] else row["kept_id"] in listed.copies
         if goes and document not in documents:
             documents[original].append(document)
-            texts[row["id"]] = row["text_sha256"]
+            by_document[document][span_of(row["id"])] = row["text_sha256"]
     copies = {name: [*dict.fromkeys(several)] for name, several in documents.items()}
     changed = {"ids": [*documents], "copies": copies}
-    return DocumentList(**{**vars(listed), **changed}, windows=_by_document(texts))
-
-
-def _by_document(texts: Mapping[str, str]) -> Windows:
-    windows: dict[str, dict[WindowSpan, str]] = {}
-    for window, digest in texts.items():
-        windows.setdefault(document_of(window), {})[span_of(window)] = digest
-    return windows
+    return WindowList(**{**vars(listed), **changed}, windows=by_document)
