@@ -180,5 +180,5 @@ def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
         timeout=300,
     )
     said = {(tmp_path / rank).read_text() for rank in "01"}
-    assert said == {str(Stopped(signal.SIGTERM, 10, 25))}
+    assert said == {str(Stopped(signal.SIGTERM, " after step 10 of 25"))}
     assert step_of(tmp_path / "state") == 10

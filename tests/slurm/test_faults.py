@@ -101,52 +101,14 @@ def no_controller(root: Path) -> Iterator[None]:
 # The main process ---------------------------------------------------------------------------------
 
 
-def submitted(scene: Scene) -> int:
-    return scene.said.count("has been submitted with SLURM jobid")
-
-
-@contextlib.contextmanager
-def held_up(jobs: list[cluster.Queued]) -> Iterator[None]:
-    """Suspend jobs for the time of the block, so that none of them ends meanwhile."""
-    for job in jobs:
-        done = subprocess.run(["scontrol", "suspend", job.id], check=False, capture_output=True)
-        if done.returncode:
-            pytest.skip(f"no right to suspend a job: {done.stderr.decode().strip()}")
-    try:
-        yield
-    finally:
-        for job in jobs:
-            subprocess.run(["scontrol", "resume", job.id], check=False, capture_output=True)
-
-
-def test_a_restart_is_refused_until_its_jobs_have_ended_and_takes_over(disturbed: Scene) -> None:
+def test_a_run_that_is_killed_goes_on_beside_the_jobs_that_it_left(disturbed: Scene) -> None:
+    """These are submitted once more, and wait for each other."""
     disturbed.start()
     disturbed.training()
     disturbed.kill()
-    left = cluster.queue(disturbed.folder)
-    assert len(left) == submitted(disturbed) == 2
-    with held_up(left):
-        # First Snakemake's own lock, which is all that it has.
-        assert disturbed.end(disturbed.start()) != 0
-        assert "Directory cannot be locked" in disturbed.said
-        assert disturbed.end(disturbed.start("--unlock")) == 0, disturbed.said
-        assert disturbed.end(disturbed.start()) != 0
-        assert "an earlier run left 2 SLURM jobs" in disturbed.said
-        assert all(job.id in disturbed.said for job in left)
-        (name,) = re.findall(r"`scancel --name=(\S+)`", disturbed.said)
-        line = ["squeue", "--noheader", "--format=%i", f"--name={name}"]
-        named = subprocess.run(line, capture_output=True, text=True, check=True)
-        assert {*named.stdout.split()} == {job.id for job in left}
-        # A dry run is none of its business.
-        assert disturbed.end(disturbed.start("--dry-run")) == 0
-        assert {job.id for job in cluster.queue(disturbed.folder)} == {job.id for job in left}
-    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 240)
-    # Their jobs took the marks off, and Snakemake would take the files as they are.
-    marks = disturbed.folder / ".snakemake" / "incomplete"
-    assert not [path for path in marks.rglob("*") if path.is_file()]
-    made = {path: path.stat().st_mtime_ns for path in disturbed.retrained()}
+    assert cluster.queue(disturbed.folder)
+    assert disturbed.end(disturbed.start("--unlock")) == 0, disturbed.said
     disturbed.finish(disturbed.start())
-    assert submitted(disturbed) == 2 and made == {path: path.stat().st_mtime_ns for path in made}
     disturbed.finish(disturbed.start())
     assert "Nothing to be done" in disturbed.said
 

@@ -19,7 +19,6 @@ from safetensors import safe_open
 
 from mamushi.config import arms
 from mamushi.io import paths
-from mamushi_runs import guard
 from tests.support import cluster
 from tests.support import small_grid as grid
 
@@ -122,9 +121,8 @@ class Scene:
 
     def kill(self) -> None:
         """Kill the main process that works here with -9, and not its SLURM jobs."""
-        pid = (self.folder / guard.LOCK).read_text(encoding="utf-8").rpartition(" ")[2]
-        os.kill(int(pid), signal.SIGKILL)
         for process in self.mains:
+            process.kill()
             process.wait(timeout=30)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from mamushi.io import paths
 from mamushi.running import leases, machine
 from mamushi.running.threads import WORKERS
 from mamushi_curate.pipeline import Pipeline
-from mamushi_runs import guard
+from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 from mamushi_runs.record import Record
 
@@ -52,7 +52,7 @@ def held(
         os.environ[WORKERS] = str(args.cores)
     is_on_gpu = "source" in config["models"][cell["model"]]
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
-    with guard.lock_folder(Path.cwd()), leases.leased(is_on_gpu) as lease:
+    with hooks.only_run(), leases.leased(is_on_gpu) as lease:
         gpus = (lease or machine.scheduled()) if is_on_gpu else None
         yield partial(Pipeline, cell=cell, record=Record([configfile]), gpus=gpus)
     shutil.rmtree(paths.CLAIMS, ignore_errors=True)

@@ -3,7 +3,6 @@ language model on a GPU, by floating-point operations; and no time where neither
 
 from __future__ import annotations
 
-import glob
 import re
 import statistics
 from collections.abc import Mapping
@@ -26,29 +25,34 @@ UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 FINISHED = re.compile(r"took ([\d.]+) s, [\d.]+ s of CPU\s*$")
 
 
-def training_flop(size: Size, training: Mapping[str, Any]) -> float:
-    """Return operations per token of a fine-tune's step: of each parameter 2 forward, 2 more where
-    the gradient passes through to what lies before, and 2 more where it is trained."""
-    method, tied = training["method"], size.tied
-    inputs = training["train_input_embedding"] or (tied and training["train_output_head"])
-    weights, through = size.trained(training), size.multiplied
-    if method == "partial" and not inputs:
-        # Down to the first trained block.
-        through = size.blocks(training["trained_blocks"]) + size.embedding
-    elif method != "lora" and not tied:
-        # Whose rows are looked up.
-        weights -= size.embedding
-    return 2.0 * (size.multiplied + through + weights)
-
-
 class Job(NamedTuple):
-    """A job to do. Its ``log`` is the rule's pattern, with the names of wildcards in it."""
+    """A job to do, with the path of its ``log``."""
 
     rule: str
     wildcards: Mapping[str, str]
     log: str = ""
     gpus: int = 0
     memory_mb: int = 0
+
+
+def estimate(config: Config, job: Job) -> tuple[float | None, str]:
+    """Return the seconds of a job, None where nothing says them, and what they are from: the median
+    of the rule's jobs that finished here, of the same dataset, model and unlearner; else, on GPUs,
+    operations."""
+    kind = {job.wildcards.get(name) for name in ("dataset", "model", "unlearner")}
+    names = enumerate(Path(job.log).parts)
+    pattern = "/".join(name if place < 3 or name in kind else "*" for place, name in names)
+    if pattern and (seconds := _took(pattern)):
+        return statistics.median(seconds), f"{len(seconds)} finished here"
+    by_operations = gpu_seconds(config, job)
+    return by_operations, "FLOP" if by_operations else "-"
+
+
+@cache
+def _took(pattern: str) -> list[float]:
+    """Return the seconds of the jobs whose logs have these paths."""
+    ends = (path.read_text("utf-8", "replace")[-200:] for path in Path().glob(pattern))
+    return [float(match[1]) for match in map(FINISHED.search, ends) if match]
 
 
 def gpu_seconds(config: Config, job: Job) -> float | None:
@@ -95,22 +99,16 @@ def _flop(config: Config, job: Job) -> float:
     return passes * tokens("evaluation", config["evaluation"]["max_length"]) * forward
 
 
-@cache
-def _took(pattern: str) -> list[float]:
-    """Return the seconds of the jobs whose logs have these paths."""
-    ends = (path.read_text("utf-8", "replace")[-200:] for path in Path().glob(pattern))
-    return [float(match[1]) for match in map(FINISHED.search, ends) if match]
-
-
-def estimate(config: Config, job: Job) -> tuple[float | None, str]:
-    """Return the seconds of a job, None where nothing says them, and what they are from: the median
-    of the rule's jobs that finished here, of the same dataset, model and unlearner; else, on GPUs,
-    operations."""
-    pattern = job.log
-    for name, value in job.wildcards.items():
-        word = glob.escape(value) if name in ("dataset", "model", "unlearner") else "*"
-        pattern = pattern.replace(f"{{{name}}}", word)
-    if pattern and (seconds := _took(pattern)):
-        return statistics.median(seconds), f"{len(seconds)} finished here"
-    seconds_on_gpus = gpu_seconds(config, job)
-    return seconds_on_gpus, "FLOP" if seconds_on_gpus else "-"
+def training_flop(size: Size, training: Mapping[str, Any]) -> float:
+    """Return operations per token of a fine-tune's step: of each parameter 2 forward, 2 more where
+    the gradient passes through to what lies before, and 2 more where it is trained."""
+    method, tied = training["method"], size.tied
+    inputs = training["train_input_embedding"] or (tied and training["train_output_head"])
+    weights, through = size.trained(training), size.multiplied
+    if method == "partial" and not inputs:
+        # Down to the first trained block.
+        through = size.blocks(training["trained_blocks"]) + size.embedding
+    elif method != "lora" and not tied:
+        # Whose rows are looked up.
+        weights -= size.embedding
+    return 2.0 * (size.multiplied + through + weights)

@@ -1,4 +1,5 @@
-"""What happens at the begin and the end of a run, in the process that the user started.
+"""What happens at the begin and the end of a run, in the process that the user started: one run per
+folder, one import of libraries for short jobs, an end within seconds, and a start page.
 
 Snakemake calls neither in its jobs (they run with --no-hooks), nor in dry runs, for --unlock or
 when there is nothing to do.
@@ -8,74 +9,92 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from mamushi.config.grid import is_tiny
 from mamushi.config.kinds import Config
+from mamushi.errors import UserError
 from mamushi.running import warm
+from mamushi.running.interruption import Notice, handled
+from mamushi.running.locks import exclusive
 from mamushi.running.stage import stages
-from mamushi_runs import guard
 
 MINE = Path("mine.yaml")
 """The configuration that `init` writes unless told otherwise."""
-parsed: list[tuple[Any, Config]] = []
-"""At most the last workflow that was read, and its configuration, for
-``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
+LOCK = Path(".snakemake/mamushi-run.lock")
+"""In the working folder: locked by its main process. Unlike Snakemake's, which survives a kill,
+this lock is the kernel's."""
+STOPPING = (
+    b"\nmamushi: stopping; jobs that run are asked to end, and the same command goes on with what "
+    b"is there. Once more ends it without waiting for them.\n"
+)
+CONFIG_TO = "MAMUSHI_CONFIG_TO"
+"""A variable: the file to which the Snakefile writes its configuration, for `mamushi plan`."""
+OF_JOBS = ("mamushi.cli", "mamushi.selection.scores")
+"""What nearly all jobs import of this package, beside the modules of stages."""
 started: Callable[[], None]
 """Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
 ended: Callable[[bool], None]
 """Our ``onsuccess:`` or ``onerror:``, as well."""
-FEW_JOBS = 4
-OF_JOBS = ("mamushi.cli", "mamushi.selection.scores")
-"""What nearly all jobs import of this package, beside the modules of stages."""
+_signal = Notice()
 _closing = contextlib.ExitStack()
 """What ends with the run."""
 
 
-def begin(workflow: Any, config: Config) -> None:
+def only_run() -> contextlib.AbstractContextManager[None]:
+    """Make this process the only one that makes files in the working folder, within a block. Raises
+    ``UserError`` when another one does."""
+    do = "wait until it has ended, or stop it with Ctrl-C or `kill`; its jobs end with it"
+    busy = UserError("another run works in this folder", where=Path.cwd(), do=do)
+    return exclusive(LOCK, "works in this folder", busy)
+
+
+def begin(config: Config) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
-    guard.begin(workflow)
-    logging.getLogger("snakemake.logging").addHandler(Failures())
-    names, models = [*config["models"]], config["models"].values()
+    _closing.enter_context(only_run())
+    _closing.enter_context(handled(_stop, (signal.SIGTERM, signal.SIGINT)))
+    models = config["models"]
     # Where most of what jobs take is their imports, one process does them for all.
-    is_short = len([*workflow.dag.needrun_jobs()]) > FEW_JOBS
-    is_short = is_short and all(model["contaminated"] for model in models)
-    is_short = is_short or any(is_tiny(config, name) for name in names)
-    is_off = guard.on_slurm(workflow) or os.environ.get(warm.SOCKET) in ("off", warm.IN_SERVER)
-    if is_short and not is_off:
-        are_vectors = all("embeddings" in model for model in models)
+    is_short = all(model["contaminated"] for model in models.values())
+    is_short = is_short or any(is_tiny(config, name) for name in models)
+    if is_short and os.environ.get(warm.SOCKET) not in ("off", warm.IN_SERVER):
+        are_vectors = all("embeddings" in model for model in models.values())
         libraries = warm.OF_VECTORS if are_vectors else warm.LIBRARIES
-        # With it ends what it has started.
-        _closing.callback(os.environ.pop, warm.SOCKET)
         modules = {entry.module.__name__ for entry in stages().values()}
+        _closing.callback(os.environ.pop, warm.SOCKET)
         _closing.enter_context(warm.start([*libraries, *OF_JOBS, *sorted(modules)]))
 
 
-class Failures(logging.Handler):
-    """Prints of each job that fails its rule, its log and the last line in that, all of which
-    ``--quiet rules`` leaves out."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if getattr(record, "event", None) == "job_error" and not guard.stopping():
-            rule, logs = record.__dict__["rule_name"], record.__dict__["log"] or ["no log"]
-            there = [Path(log).read_text("utf-8", "replace") for log in logs if Path(log).is_file()]
-            last = "\n".join(there).strip().rpartition("\n")[2] or "it said nothing"
-            print(f"{rule} failed: {last}; see {logs[0]}", file=sys.stderr, flush=True)
-
-
-def end(workflow: Any, config: Config, *, succeeded: bool) -> None:
+def end(configfiles: Iterable[str | Path], config: Config) -> None:
     """Close a run after its last job, and report on it."""
-    print_start_page(workflow.overwrite_configfiles, config)
-    guard.end(workflow, succeeded=succeeded)
+    print_start_page(configfiles, config)
     _closing.close()
 
 
-def print_start_page(configfiles: Sequence[str | Path] = (), config: Config | None = None) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Answer the first signal: say so, ask the jobs to end, and raise ``KeyboardInterrupt``, on
+    which Snakemake waits for them; on SIGTERM it does not ask them (snakemake #448). The second
+    one ends this process at once."""
+    import psutil  # type: ignore[import-untyped]
+
+    is_first = _signal.received is None
+    _signal.note(number, frame)
+    if is_first:
+        with contextlib.suppress(OSError):
+            # Not by print, in whose middle the signal may have come.
+            os.write(2, STOPPING)
+        for job in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                job.terminate()
+        raise KeyboardInterrupt
+
+
+def print_start_page(configfiles: Iterable[str | Path] = (), config: Config | None = None) -> None:
     """Make the start page of what is there now, also after a failure, for a run with these
     configurations, which are ``config`` together, and say where it is. A rule would have to name
     its inputs beforehand, and know the targets; a run must not fail for a page."""
@@ -83,15 +102,13 @@ def print_start_page(configfiles: Sequence[str | Path] = (), config: Config | No
 
     # A command of this folder takes its `mine.yaml` by itself.
     names = [os.path.relpath(path) for path in configfiles]
-    places = (Path("results"), [] if names == [str(MINE)] else names, config)
+    names = [] if names == [str(MINE)] else names
     for write in additions("start_page"):
         try:
-            page = write(*places)
+            if page := write(Path("results"), names, config):
+                print(f"Start page: {page}", file=sys.stderr, flush=True)
         except Exception as error:
             print(f"No start page: {error}", file=sys.stderr, flush=True)
-        else:
-            if page:
-                print(f"Start page: {page}", file=sys.stderr, flush=True)
 
 
 def share(packages: str, **values: object) -> None:

@@ -17,7 +17,7 @@ TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("sizes.json").read_t
 """The sizes of public models and datasets."""
 BYTES_OF_A_TEXT, BYTES_OF_A_TOKEN = 500, 4.5
 """Of tables that have not been read yet."""
-UNKNOWN_TEXTS, UNKNOWN_FORGET = 10_000, 0.2
+UNKNOWN_TEXTS, UNKNOWN = 10_000, {"forget": 0.2}
 
 
 class Size(NamedTuple):
@@ -38,8 +38,8 @@ class Size(NamedTuple):
 
     @property
     def multiplied(self) -> int:
-        """Parameters that every token is multiplied with: all but the input embedding, whose rows
-        are looked up. A tied one is multiplied with, as the head."""
+        """Parameters that every token is multiplied with: all but the rows of an input embedding
+        that is no head as well."""
         return self.parameters - (0 if self.tied else self.embedding)
 
     def blocks(self, count: int) -> int:
@@ -103,14 +103,14 @@ def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, fl
         return dict(read_json(card)["counts"]["sections"])
     if definition.get("sizes"):
         return dict(definition["sizes"])
-    published = TABLE["datasets"].get(definition["kind"], {})
-    total = published.get("texts") or raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
-    forget = published.get("forget", UNKNOWN_FORGET)
+    about = UNKNOWN | TABLE["datasets"].get(definition["kind"], {})
+    total = about.get("texts") or raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
+    shares = {"forget": about["forget"], "retain": 1 - about["forget"]}
     texts = {
-        section: {"forget": total * share * forget, "retain": total * share * (1 - forget)}
+        section: {domain: total * share * of_all for domain, of_all in shares.items()}
         for section, share in definition["sections"].items()
     }
-    return texts | ({"evaluation": published["evaluation"]} if "evaluation" in published else {})
+    return texts | ({"evaluation": about["evaluation"]} if "evaluation" in about else {})
 
 
 def mean_tokens(config: Config, dataset: str, cut: float) -> float:

@@ -14,6 +14,7 @@ from mamushi.config.reading import refuse
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import display_url, unsigned
+from mamushi.io.files import write_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
@@ -40,7 +41,8 @@ config.update(explained(complete, config))
 URLS = explained(sources.fetched_urls, written)
 if workflow.is_main_process:
     explained(record.require_forced, config, sys.argv)
-hooks.parsed[:] = [(workflow, config)]
+if file := os.environ.get(hooks.CONFIG_TO):
+    write_json(file, config)
 
 # Configured names hold nothing that a path or a shell could read as something else.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

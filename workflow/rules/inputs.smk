@@ -134,7 +134,7 @@ def begin():
     models = read_by("model", "model_card", "import_embeddings")
     datasets = read_by("dataset", "examples")
     explained(refuse, grid.unset_paths(config, datasets, models))
-    explained(hooks.begin, workflow, config)
+    explained(hooks.begin, config)
 
 
 def end(succeeded):
@@ -145,7 +145,7 @@ def end(succeeded):
         shutil.rmtree(paths.CLAIMS, ignore_errors=True)
         if any(job.rule.name.endswith("refine") for job in workflow.dag.jobs):
             say_finer()
-    hooks.end(workflow, config, succeeded=succeeded)
+    hooks.end(workflow.overwrite_configfiles, config)
 
 
 # For a workflow that imports this one: Snakemake skips hooks of a module.

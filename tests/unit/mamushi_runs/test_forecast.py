@@ -37,7 +37,7 @@ def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def job(rule: str, gpus: int = 1, **at: str) -> Job:
     cell = {"dataset": "jigsaw", "model": "llama-3.1-8b", "seed": "0", **at}
-    return Job(rule, cell, LOG.format(rule=rule) if "beta" in at else "", gpus, 64000.0)
+    return Job(rule, cell, LOG.format(rule=rule) if "beta" in at else "", gpus, 64000)
 
 
 def test_the_papers_fine_tune_takes_what_the_paper_says_less_the_padding(

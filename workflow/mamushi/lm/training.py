@@ -178,7 +178,7 @@ class Training:
                 if self.state is not None and (stop is not None or self.is_late(number + 1)):
                     self.save(self.state)
                 if stop is not None:
-                    raise interruption.Stopped(stop, number + 1, self.total)
+                    raise interruption.Stopped(stop, f" after step {number + 1} of {self.total}")
                 progress.advance(1, self.note())
             self.collect()
         # Whoever measures the model next needs neither gradients nor moments.

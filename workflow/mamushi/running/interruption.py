@@ -25,13 +25,13 @@ SAME_REQUEST_SECONDS = 2.0
 
 
 class Stopped(BaseException):
-    """The state is saved, and the process is to end with ``status``. No mistake of anyone: nothing
-    that handles errors may take it for one."""
+    """All is saved, and the process is to end with ``status``. No mistake of anyone: nothing that
+    handles errors may take it for one."""
 
-    def __init__(self, received: signal.Signals, step: int, total: int) -> None:
-        self.status = 128 + received
-        after = f"stopped by {received.name} after step {step} of {total}"
-        super().__init__(f"{after}; the same command goes on from there")
+    def __init__(self, number: int, at: str = "") -> None:
+        self.status = 128 + number
+        words = f"stopped by {signal.Signals(number).name}{at}"
+        super().__init__(f"{words}; the same command goes on from there")
 
 
 class Notice:

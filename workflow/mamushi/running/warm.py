@@ -106,9 +106,13 @@ def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
     # Those of the server stand for what its files were: a pipe cannot be told where it is.
     sys.stdout, sys.stderr = _stream(1), _stream(2)
     request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
+    environment, allocation = request["environment"], "SLURM_JOB_ID"
+    if environment.get(allocation) != os.environ.get(allocation):
+        # A job of SLURM computes with what it was given.
+        os._exit(1)
     os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update({**request["environment"], SOCKET: IN_SERVER})
+    os.environ.update({**environment, SOCKET: IN_SERVER})
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     line.sendall(struct.pack("i", os.getpid()))
     # Where the command that waits is killed, this process is, too.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,11 +14,11 @@ from mamushi.commands import _as_json
 from mamushi.errors import UserError, located
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, wait_for
-from mamushi_runs import guard
+from mamushi_runs import hooks
 from mamushi_runs.hooks import MINE
 from mamushi_runs.record import date_back
 
-RUNNING = ("--quiet", "rules", "--nolock")
+RUNNING = ("--nolock",)
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
 PROFILE = "gpu"
 """Where a command runs unless told otherwise: on this machine."""
@@ -63,7 +61,7 @@ def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder: the given ones, else `mine.yaml`;
     none where the profile names its own, or the folder has Snakemake's. Raises ``UserError`` where
     it has none: the paper's grid is not to start by an oversight."""
-    if args.configfile or sets(profile(args.profile), "configfile"):
+    if args.configfile or sets(args.profile, "configfile"):
         return [*(args.configfile or ())]
     if MINE.is_file() or Path("config.yaml").is_file():
         return [MINE] * MINE.is_file()
@@ -71,22 +69,17 @@ def required(args: argparse.Namespace) -> list[Path]:
     raise UserError("no configuration mine.yaml in this folder", where=Path.cwd(), do=do)
 
 
-def profile(name: str) -> Path:
-    """Return the folder of a profile: of one's own, else one of the workflow's. Raises
-    ``UserError`` without one."""
-    ours = tree() / "profiles"
-    for folder in (Path(name), ours / name, tree() / name):
-        if folder.is_dir():
-            return folder
-    names = sorted(path.name for path in ours.iterdir() if path.name != "default")
-    do = f"name a folder, or one of {', '.join(names)}"
-    raise UserError(f"no profile {name!r}", where="--profile", do=do)
+def profile_folder(name: str) -> Path:
+    """Return the folder of a profile: one's own, else one of the workflow's; of a name that only
+    Snakemake may know, that name."""
+    ours = tree() / "profiles" / name
+    return ours if ours.is_dir() and not Path(name).is_dir() else Path(name)
 
 
-def sets(profile: Path, option: str) -> bool:
+def sets(profile: str, option: str) -> bool:
     """Return whether a profile sets an option of Snakemake."""
-    lines = [path.read_text("utf-8").splitlines() for path in profile.glob("*.yaml")]
-    return any(line.startswith(f"{option}:") for line in itertools.chain(*lines))
+    files = profile_folder(profile).glob("*.yaml")
+    return any(f"\n{option}:" in f"\n{path.read_text('utf-8')}" for path in files)
 
 
 def read(configfile: Path) -> dict[str, Any]:
@@ -123,15 +116,14 @@ def is_dry(args: argparse.Namespace) -> bool:
 def line(
     targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace
 ) -> list[str]:
-    """Return the options of Snakemake that make these targets. Raises ``UserError`` for a profile
-    or a configuration that is not there."""
+    """Return the options of Snakemake that make these targets. Raises ``UserError`` for mistakes in
+    the configuration."""
     options = shlex.split(args.snakemake_args)
-    folder = profile(args.profile)
     # What options put together, or the folder alone, is left to Snakemake.
     is_here = configfiles and not {"--config", "-C"} & {*options}
     forced = date_back(check(configfiles)) if is_here else []
     return [
-        *("--snakefile", str(tree() / "Snakefile"), "--profile", str(folder)),
+        *("--snakefile", str(tree() / "Snakefile"), "--profile", str(profile_folder(args.profile))),
         *(("--dry-run", "--quiet", "rules") if is_dry(args) else RUNNING),
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
@@ -142,31 +134,23 @@ def line(
 
 def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
     """Make these targets in the working folder; return Snakemake's exit status. Ctrl-C and SIGTERM
-    reach Snakemake, which ends its jobs; this waits for that, and raises ``Ended``. Raises
+    reach Snakemake, which ends its jobs; this waits for that, and raises ``Stopped``. Raises
     ``UserError`` as ``line``."""
     words = line(targets, configfiles, args)
     if not is_dry(args):
-        # Snakemake takes it; here it is refused in one line.
-        guard.lock_folder(Path.cwd()).release()
+        # Snakemake holds the folder; here it is refused in one line.
+        with hooks.only_run():
+            pass
     return _wait(words)
 
 
-class Ended(Stopped):
-    """Snakemake and its jobs have ended, on a signal that the process got which waited for them."""
-
-    def __init__(self, number: int) -> None:
-        self.status = 128 + number
-        cause = "interrupted" if number == signal.SIGINT else f"ended by {signal.strsignal(number)}"
-        BaseException.__init__(self, f"{cause}; the same command goes on with what is there")
-
-
 def _wait(words: Sequence[str]) -> int:
-    """Run Snakemake to its end; return its exit status. Raises ``Ended`` after a signal."""
+    """Run Snakemake to its end; return its exit status. Raises ``Stopped`` after a signal."""
     # See `_as_json.alone`; the jobs print as well.
     out = 2 if sys.stdout is sys.stderr else None
     program = [sys.executable, "-P", "-m", "snakemake", *words]
     # In a session of its own, so that a terminal's Ctrl-C is passed on once.
     status, received = wait_for(subprocess.Popen(program, stdout=out, start_new_session=True))
     if received:
-        raise Ended(received)
+        raise Stopped(received)
     return status if status >= 0 else 128 - status

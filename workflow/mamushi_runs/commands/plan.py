@@ -8,20 +8,25 @@ neither tells, it gives no time.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
+import os
+import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
+from mamushi.io.files import read_json
 from mamushi.running import leases
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate
 from mamushi_runs.sizes import model_size
 
+JOB = re.compile(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)+)", re.MULTILINE)
+"""A job, and its properties, as Snakemake prints them."""
 STAYS = ("contaminate", "gold", "beta0", "unlearn_list")
 """Rules whose model is not deleted."""
 SUMS = ("jobs", "unknown", "gpu_hours", "disk_gb")
@@ -29,7 +34,7 @@ COLUMNS = {
     **{"jobs": "sum", "unknown": "sum", "seconds": "mean", "gpu_hours": "sum"},
     **{"memory_gb": "max", "disk_gb": "sum", "source": lambda texts: ", ".join(texts.unique())},
 }
-"""Of the plan's table, and of a rule's jobs what each holds."""
+"""Of the plan's table, and how a rule's jobs make one row of it."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,45 +45,37 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the plan; return 0. Raises ``UserError`` as ``_run.required``, and when the dry run
     fails, after its words on standard error."""
-    from snakemake import cli
-
-    # With just these, Snakemake does not go through the jobs.
-    args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet rules progress"
-    line, said = _run.line(args.targets, _run.required(args), args), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            cli.main(line)
-        except SystemExit as end:
-            failed = bool(end.code)
-    if failed:
-        # Its usage, which it prints before it names a wrong option, is long.
-        print(*said.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
-        raise UserError("the dry run failed", do="see what Snakemake said above")
-    workflow, config = hooks.parsed[-1]
-    on_cluster = _run.sets(_run.profile(args.profile), "executor")
-    has_gpus = config["execution"]["device"] != "cpu" and (on_cluster or leases.visible())
-    jobs = [job if has_gpus else job._replace(gpus=0) for job in read(workflow)]
-    plan = reckon(jobs, config)
+    args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet reason"
+    line = [sys.executable, "-P", "-m", "snakemake"]
+    line += _run.line(args.targets, _run.required(args), args)
+    with tempfile.NamedTemporaryFile() as file:
+        told = os.environ | {hooks.CONFIG_TO: file.name}
+        words: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        done = subprocess.run(line, check=False, env=told, **words)
+        if done.returncode:
+            # Its usage, which it prints before it names a wrong option, is long.
+            print(*done.stdout.splitlines()[-20:], sep="\n", file=sys.stderr)
+            raise UserError("the dry run failed", do="see what Snakemake said above")
+        config = read_json(file.name)
+    is_on_cluster = _run.sets(args.profile, "executor")
+    has_gpus = config["execution"]["device"] != "cpu" and (is_on_cluster or leases.visible())
+    plan = reckon(read(done.stdout, has_gpus=bool(has_gpus)), config)
     _as_json.put(plan)
     print(text(plan))
     return 0
 
 
-def read(workflow: Any) -> list[Job]:
-    """Return the jobs of ``workflow`` (Snakemake's) that are to be done."""
-    from snakemake.io import strip_wildcard_constraints
-
-    jobs: list[Job] = []
-    first: dict[tuple[Any, str | None], Any] = {}
-    for job in workflow.dag.needrun_jobs():
-        # What depends on rule and model is asked for once.
-        asked = first.setdefault((job.rule, job.wildcards_dict.get("model")), job).resources
-        # Others are words: what is not known before the job's inputs are there.
-        sizes = (asked.get(name) for name in ("gpu", "mem_mb"))
-        log = next(map(strip_wildcard_constraints, job.rule.log), "")
-        if not job.is_norun:
-            numbers = (size if isinstance(size, int) else 0 for size in sizes)
-            jobs.append(Job(job.rule.name, dict(job.wildcards_dict), log, *numbers))
+def read(said: str, *, has_gpus: bool) -> list[Job]:
+    """Return the jobs of a dry run, by its words. What a target asks for together is no job, and
+    has no log."""
+    jobs = []
+    for rule, lines in JOB.findall(said):
+        about = dict(line.strip().split(": ", 1) for line in lines.splitlines())
+        wildcards = dict(re.findall(r"(\w+)=([^,\s]+)", about.get("wildcards", "")))
+        sizes = dict(re.findall(r"(gpu|mem_mb)=(\d+)", about["resources"]))
+        gpus, memory_mb = int(sizes.get("gpu", 0)) * has_gpus, int(sizes.get("mem_mb", 0))
+        if "log" in about:
+            jobs.append(Job(rule, wildcards, about["log"], gpus, memory_mb))
     return jobs
 
 
@@ -90,15 +87,12 @@ def reckon(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
     rows = []
     for job in jobs:
         seconds, source = estimate(config, job)
-        row = {"rule": job.rule, "jobs": 1, "seconds": seconds, "unknown": int(seconds is None)}
-        row["gpu_hours"] = (seconds or 0.0) * job.gpus / 3600
-        row |= {"memory_gb": job.memory_mb / 1000, "disk_gb": 0.0, "source": source}
-        trains = job.rule in (*TRAINING, *UNLEARNING)
+        trains, disk_gb = job.rule in (*TRAINING, *UNLEARNING), 0.0
         if trains and (job.rule in STAYS or config["keep_checkpoints"]):
             model = job.wildcards["model"]
-            trained = model_size(config, model).trained(config["models"][model]["training"])
-            row["disk_gb"] = 4e-9 * trained
-        rows.append(row)
+            disk_gb = 4e-9 * model_size(config, model).trained(config["models"][model]["training"])
+        hours, memory_gb = (seconds or 0.0) * job.gpus / 3600, job.memory_mb / 1000
+        rows.append((job.rule, 1, int(seconds is None), seconds, hours, memory_gb, disk_gb, source))
     table = pd.DataFrame(rows, columns=["rule", *COLUMNS]).astype({"seconds": float})
     rules = table.groupby("rule").agg(COLUMNS).sort_values("gpu_hours", ascending=False)
     models = {job.wildcards.get("model", "") for job in jobs} & {*config["models"]}
