@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from mamushi.config.kinds import Positive, Section
+from mamushi.config.kinds import Positive, Section, key
 from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(Section):
     """Settings of this selector."""
 
-    order: Positive = 2.0  #: Order p of the norm.
+    order: Positive = key(2.0, "Order p of the norm.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Positive, Section
+from mamushi.config.kinds import Positive, Section, key
 
 if TYPE_CHECKING:
     import torch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Settings(Section):
     """Settings of this unlearner."""
 
-    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
+    learning_rate: Positive = key(1.0e-5, "AdamW's learning rate.")
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

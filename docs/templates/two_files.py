@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import PlaceOrNull, Section
+from mamushi.config.kinds import PlaceOrNull, Section, key
 from mamushi.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ FILES = {"path": ["forget.txt", "retain.txt"]}
 class Settings(Section):
     """Settings of this dataset."""
 
-    path: PlaceOrNull = None  #: The folder.
+    path: PlaceOrNull = key(None, "The folder.")
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:

@@ -22,7 +22,7 @@ import yaml
 from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
-from mamushi.config.kinds import defaults, hints
+from mamushi.config.kinds import defaults
 from mamushi.config.sections import configuration
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
@@ -134,9 +134,10 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
 
 
 @cache
-def declared_keys() -> Any:
-    """The function of the page of keys that yields every key below a section."""
-    return runpy.run_path(str(ROOT / "docs/keys.py"))["keys"]
+def declared_keys() -> list[list[str]]:
+    """The path of every key on the page of keys."""
+    page = runpy.run_path(str(ROOT / "docs/keys.py"))["page"]()
+    return [path.split(".") for path in re.findall(r"^\| `([^`]+)` \|", page, re.M)]
 
 
 def known(keys: list[str]) -> bool:
@@ -146,8 +147,7 @@ def known(keys: list[str]) -> bool:
         chosen = [plugins[keys[1]]] if keys[1] in plugins else plugins.values()
         if any(keys[2] in plugin.settings for plugin in chosen):
             return True
-    paths = [key.path.split(".") for key in declared_keys()(configuration())]
-    for path in [*paths, ["unlearning", "lists", "NAME"]]:
+    for path in [*declared_keys(), ["unlearning", "lists", "NAME"]]:
         if len(keys) <= len(path):
             pairs = zip(keys, path, strict=False)
             if all(part in ("NAME", key) for key, part in pairs):
@@ -167,7 +167,8 @@ def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
 def test_configuration_keys_are_those_that_exist() -> None:
     named = {code for text in TEXTS.values() for code in inline(text)}
     dotted = {code for code in named if re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", code)}
-    keys = [code.split(".") for code in dotted if code.split(".")[0] in hints(configuration())]
+    sections = configuration().model_fields
+    keys = [code.split(".") for code in dotted if code.split(".")[0] in sections]
     assert len(keys) > 30
     keys += [
         path

@@ -12,7 +12,7 @@ import importlib
 import inspect
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +37,10 @@ def tree() -> Path:
     if (clone / "Snakefile").is_file():
         return clone
     return Path(sysconfig.get_path("data")) / "share" / "mamushi"
+
+
+class NoSettings(Section):
+    """What a plug-in has that takes none."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,12 @@ class Plugin:
     @property
     def section(self) -> type[Section]:
         """Return the class of its settings."""
-        return getattr(self.code, "Settings", Section)
+        return getattr(self.code, "Settings", NoSettings)
 
     @property
-    def settings(self) -> Mapping[str, Field[Any]]:
+    def settings(self) -> Mapping[str, Any]:
         """Return its settings by name."""
-        return {key.name: key for key in fields(self.section)}
+        return self.section.model_fields
 
     @property
     def defaults(self) -> dict[str, Any]:

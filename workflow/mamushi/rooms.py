@@ -10,7 +10,7 @@ data.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(importlib.import_module(f"{PACKAGE.name}.{name}.adds") for name in names)
 
 
-def additions(point: str, settings: Mapping[str, Any] | None = None) -> list[Callable[..., Any]]:
+def additions(point: str, settings: Mapping[str, Any] | None = None) -> list[Any]:
     """Return what the rooms add at a point; with ``settings`` of a dataset's loader, those rooms
     that take part in it."""
     modules = [module for module in _modules() if hasattr(module, point)]

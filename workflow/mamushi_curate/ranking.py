@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from mamushi.commands import advise
 from mamushi.config.complete import complete
-from mamushi.config.reading import ConfigError
+from mamushi.config.kinds import ConfigError
 from mamushi.errors import UserError
 from mamushi.evidence import advice
 from mamushi.evidence.ranking import excerpt, glimpse, read_texts_of

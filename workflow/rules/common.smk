@@ -10,7 +10,7 @@ from snakemake.logging import logger
 
 from mamushi.config import arms, grid, selectors, sources
 from mamushi.config.complete import complete
-from mamushi.config.reading import refuse
+from mamushi.config.kinds import refuse
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import display_url, unsigned

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from mamushi.config.complete import complete
-from mamushi.config.reading import ConfigError
+from mamushi.config.kinds import ConfigError
 from tests.support.configurations import Config, minimal, paper
 
 MISTAKES = """
@@ -32,7 +32,7 @@ selectors.anti_mamushi = {"of": "token_random"}
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: Input should be greater than or equal to 2 (got 1)
 datasets.mine = {"kind": "table"}
-    datasets.mine.forget: missing
+    datasets.mine.forget: Field required
 datasets.jigsaw.sections.inference = 1.0
     datasets.jigsaw.sections: the shares sum to 1.5; they must sum to 1
 tokens.max_length = 64

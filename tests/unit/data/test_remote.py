@@ -13,7 +13,7 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.config.complete import complete
-from mamushi.config.reading import ConfigError
+from mamushi.config.kinds import ConfigError
 from mamushi.config.sources import fetched_urls, files
 from mamushi.data import remote
 from mamushi.errors import UserError

@@ -1,8 +1,8 @@
 """From what the user wrote to a complete configuration: types, defaults, plug-ins, every mistake.
 
 The declaration in ``sections`` and the ``Settings`` of the plug-ins say everything that is checked
-one section at a time (``reading``); ``checks`` has the rest. Mistakes are told together, a line
-each, before anything runs. Nothing heavy is imported, since this runs whenever a Snakefile is read.
+one section at a time; ``checks`` has the rest. Mistakes are told together, a line each, before
+anything runs. Nothing heavy is imported, since this runs whenever a Snakefile is read.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from pydantic import create_model
+
 from mamushi.config import sections
 from mamushi.config.checks import check_names, checks, comparisons
-from mamushi.config.kinds import Config, Section, as_plain, hints
-from mamushi.config.reading import ConfigError, read_section, refuse
+from mamushi.config.kinds import Config, ConfigError, Section, read_section, refuse
 from mamushi.config.selectors import derives, of_texts
 from mamushi.errors import instead
 from mamushi.registry import plugin, plugins
@@ -28,7 +29,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
     variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
-    full = read_section(sections.configuration(), as_plain(config))
+    full = read_section(sections.configuration(), config)
     mistakes: list[str] = []
     for kind in ("dataset", "model", "selector", "unlearner"):
         definitions = full[f"{kind}s"]
@@ -51,16 +52,14 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     return full
 
 
-def _read_definition(
-    full: Config, kind: str, name: str, definition: Mapping[str, Any]
-) -> dict[str, Any]:
+def _read_definition(full: Config, kind: str, name: str, definition: Config) -> dict[str, Any]:
     """Return a definition with all its keys. Its training is the shared one with its changes, and a
     selector's or an unlearner's plug-in has its name unless it says another ``kind``. Raises
     ``ConfigError``."""
-    at = f"{kind}s.{name}"
-    section: type = sections.sort_of(definition)
-    training = full["training"]
-    if kind != "model":
+    at, training = f"{kind}s.{name}", full["training"]
+    if kind == "model":
+        section = sections.sort_of(definition)
+    else:
         default = {"kind": name} if kind != "dataset" and name in plugins(kind) else {}
         definition, training = default | dict(definition), full["unlearning"]["training"]
         of = definition.get("kind")
@@ -68,7 +67,7 @@ def _read_definition(
             raise ConfigError([f"{at}.kind: {of!r} is not allowed; {instead(of, plugins(kind))}"])
         section = plugin_section(kind, of)
     changes = definition.get("training", {})
-    if "training" in hints(section) and isinstance(changes, dict):
+    if "training" in section.model_fields and isinstance(changes, dict):
         definition = {**definition, "training": laid_over(training, changes)}
     return read_section(section, definition, at)
 
@@ -85,13 +84,13 @@ def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 @cache
 def plugin_section(kind: str, name: str) -> type[Section]:
     """Return the keys of a definition of a plug-in: those of its kind, and its settings."""
+    every: dict[str, type[Section]]
     every = {"selector": sections.Selector, "unlearner": sections.Unlearner}
-    settings = plugin(kind, name).section
-    bases = () if settings is Section else (settings,)
-    return sections.extended(every.get(kind) or sections.dataset(), {}, bases)
+    of_kind = every.get(kind) or sections.dataset()
+    return create_model(name, __base__=(plugin(kind, name).section, of_kind))
 
 
-def _default_ratio(full: Mapping[str, Any]) -> str:
+def _default_ratio(full: Config) -> str:
     """Return the selector that estimates the ratio where the configuration names none: mamushi, or
     where the grid does without it the first of the grid's own that cross-fits texts, so that
     nothing is scored that nobody asked for."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
-from mamushi.config.kinds import Config
-from mamushi.config.reading import refuse
+from mamushi.config.kinds import Config, refuse
 from mamushi.config.selectors import of_texts, of_tokens
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError

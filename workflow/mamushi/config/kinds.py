@@ -1,23 +1,48 @@
-"""The types of which the sections of the configuration are declared. Pydantic checks values by
-them."""
+"""What a configuration is declared with: sections, types of keys, and the line of each mistake."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_args, get_type_hints
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Len, Lt
-from pydantic import AfterValidator, BeforeValidator, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, suggestion
 from mamushi.io import copies
 
 Config = Mapping[str, Any]
-"""A configuration, or a part of one, as ``complete`` makes it."""
+"""A configuration, or a section of one, as ``complete`` makes it."""
+
+
+class Section(BaseModel):
+    """Keys that stand together. One that has a default is a ``key``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+def key(default: Any, meaning: str) -> Any:
+    """Return the declaration of a key: its default, and what it means to a reader."""
+    return Field(default, description=meaning)
+
+
+def defaults(section: type[Section]) -> dict[str, Any]:
+    """Return the default of every key that has one, in plain values."""
+    return section.model_construct().model_dump()
+
+
+# Types --------------------------------------------------------------------------------------------
 
 
 def refuse_repeats(values: list[Any]) -> list[Any]:
@@ -36,8 +61,7 @@ def resolve_path(path: Any) -> Any:
     """
     if not isinstance(path, str) or not path:
         return path or None
-    variables = re.findall(r"\$\{?(\w+)", path)
-    if not all(map(os.environ.get, variables)):
+    if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
     if copies.is_remote(expanded):
@@ -72,74 +96,64 @@ Names = Annotated[list[Name], SOME, DISTINCT]
 AnyNames = Annotated[list[Name], DISTINCT]
 SomeCounts = Annotated[list[Count], SOME, DISTINCT]
 Decays = Annotated[list[Below], Len(2, 2)]
+Domains = Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT]
 Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40}$")]
 Place = Annotated[str, RESOLVED]
 PlaceOrNull = Annotated[str | None, RESOLVED]
-Precision = Literal["bf16", "fp32"]
-SectionName = Literal["contamination", "inference", "evaluation"]
-Words = Annotated[list[str], SOME, DISTINCT]
-Domains = Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT]
 VectorsPath = Annotated[
     str, StringConstraints(pattern=r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$")
 ]
+Precision = Literal["bf16", "fp32"]
+SectionName = Literal["contamination", "inference", "evaluation"]
 Definitions = dict[Name, dict[str, Any]]
 TENTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
-def listed(*items: Any) -> Any:
-    """Return a field whose default is a list of these items."""
-    return field(default_factory=lambda: list(items))
+# Mistakes -----------------------------------------------------------------------------------------
 
 
-def named(**entries: Any) -> Any:
-    """Return a field whose default is a mapping of these entries."""
-    return field(default_factory=lambda: dict(entries))
+class ConfigError(UserError):
+    """One or more mistakes in the configuration; ``lines`` has a line for each."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = [" ".join(line.split()) for line in lines]
+        super().__init__(self.lines[0])
+        self.args = ("\n".join(self.lines),)
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """Keys that stand together. Every subclass is a frozen dataclass; a comment ``#:`` at a key or
-    above it says what the key means, to readers and to the documentation. A ``sparse`` one is
-    written without keys that are None."""
-
-    sparse: ClassVar[bool] = False
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
-
-    def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
+def refuse(mistakes: Iterable[str | None]) -> None:
+    """Raise ``ConfigError`` with a line for each mistake, if there is one."""
+    if lines := list(dict.fromkeys(filter(None, mistakes))):
+        raise ConfigError(lines)
 
 
-def as_plain(value: Any) -> Any:
-    """Return a copy of a value of the configuration in dicts, with text for keys, and lists."""
-    if isinstance(value, Section):
-        values = {key.name: as_plain(getattr(value, key.name)) for key in fields(value)}
-        return {key: x for key, x in values.items() if x is not None or not value.sparse}
-    if isinstance(value, Mapping):
-        return {str(key): as_plain(item) for key, item in value.items()}
-    return [as_plain(item) for item in value] if isinstance(value, list | tuple) else value
+def read_section(section: type[Section], value: Any, at: str = "") -> dict[str, Any]:
+    """Return the keys of the section at a key with all defaults, in plain values. Numbers and
+    switches may be text, as on the command line. Raises ``ConfigError``."""
+    plain = json.loads(json.dumps(value, default=str), object_hook=_with_nulls)
+    try:
+        return section.model_validate(plain).model_dump()
+    except ValidationError as error:
+        mistakes = error.errors(include_url=False)
+        raise ConfigError(_line(section, at, mistake) for mistake in mistakes) from None
 
 
-def defaults(section: type[Section]) -> dict[str, Any]:
-    """Return the default of every key that has one."""
-    values = {
-        key.name: key.default if key.default_factory is MISSING else key.default_factory()
-        for key in fields(section)
-    }
-    return {name: as_plain(value) for name, value in values.items() if value is not MISSING}
+def _with_nulls(keys: dict[str, Any]) -> dict[str, Any]:
+    """Return keys with null for the text by which the command line hands it on."""
+    return {name: None if value in ("null", "~") else value for name, value in keys.items()}
 
 
-@cache
-def hints(section: type) -> dict[str, Any]:
-    """Return the type of each key of a section."""
-    types = get_type_hints(section, include_extras=True)
-    return {key.name: types[key.name] for key in fields(section)}
-
-
-def sections_in(hint: Any) -> list[type[Any]]:
-    """Return the sections that a type holds."""
-    if isinstance(hint, type) and issubclass(hint, Section):
-        return [hint]
-    return [section for part in get_args(hint) for section in sections_in(part)]
+def _line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
+    """Return the line of a mistake that pydantic found in a section at a key."""
+    steps = [step for step in mistake["loc"] if step != "[key]"]
+    below = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    words, value = mistake["msg"].removeprefix("Value error, "), mistake["input"]
+    if mistake["type"] == "extra_forbidden":
+        schema = section.model_json_schema()
+        every = (schema, *schema.get("$defs", {}).values())
+        names = [name for one in every for name in one.get("properties", ())]
+        words = f"unknown key{suggestion(steps[-1], names)}"
+    elif not isinstance(value, dict | Section):
+        shown = copies.display_url(value) if isinstance(value, str) else value
+        words += f" (got {json.dumps(shown):.80})"
+    return f"{at}{below}: {words}".removeprefix(".")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from collections.abc import Callable
 from functools import reduce
 from operator import getitem
 from typing import Any, Self
 
+from pydantic import Field
+
 from mamushi.config.kinds import Config, Section
 
 
-def setting(source: str | Callable[..., Any], **default: Any) -> Any:
+def setting(source: str | Callable[..., Any], default: Any = ...) -> Any:
     """Return a field of settings: the value of a key of the configuration, by its dotted path with
     wildcards in braces, or what a function makes of the configuration and the wildcards that it
     names. ``default`` is for settings as they are written by hand."""
-    return field(metadata={"source": source}, **default)
+    return Field(default, json_schema_extra={"source": source})  # type: ignore[dict-item]
 
 
 class Settings(Section):
@@ -24,19 +25,18 @@ class Settings(Section):
 
     @classmethod
     def of(cls, config: Config, **wildcards: Any) -> Self:
-        """Return the settings of a job with these wildcards. Raises ``msgspec.ValidationError`` for
-        values of other types."""
-        import msgspec
-
-        sources = {key.name: key.metadata.get("source") for key in fields(cls)}
-        values = {name: _value(at, config, wildcards) for name, at in sources.items() if at}
-        return msgspec.convert(wildcards | values, cls)
-
-
-def _value(source: str | Callable[..., Any], config: Config, wildcards: Mapping[str, Any]) -> Any:
-    if isinstance(source, str):
-        # A name may have a dot in it.
-        path = (key.format(**wildcards) for key in source.split("."))
-        return reduce(getitem, path, config)
-    names = inspect.signature(source).parameters.keys() & wildcards.keys()
-    return source(config, **{name: wildcards[name] for name in names})
+        """Return the settings of a job with these wildcards; of a section, the keys that its class
+        here has. Raises ``ValidationError`` of pydantic for values of other types."""
+        values = dict(wildcards)
+        for name, field in cls.model_fields.items():
+            extra: Any = field.json_schema_extra or {}
+            source = extra.get("source")
+            if isinstance(source, str):
+                # A name may have a dot in it.
+                values[name] = reduce(
+                    getitem, (key.format(**wildcards) for key in source.split(".")), config
+                )
+            elif callable(source):
+                names = inspect.signature(source).parameters.keys() & wildcards.keys()
+                values[name] = source(config, **{name: wildcards[name] for name in names})
+        return cls.model_validate(values, extra="ignore")

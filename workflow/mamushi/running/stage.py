@@ -15,18 +15,20 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ValidationError
 
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
 from mamushi.io.provenance import provenance
 from mamushi.running import identity
 
-Kind = TypeVar("Kind")
+Kind = TypeVar("Kind", bound=BaseModel)
 PACKAGES = Path(__file__).parents[2]
 FOLDERS = ("mamushi/stages/[!_]*.py", "mamushi_extras/*/stages.py")
 
@@ -100,7 +102,7 @@ class Stage:
         settings = self.settings.of(config, **wildcards)
         plug_ins = settings.plug_ins() if hasattr(settings, "plug_ins") else ()
         code = {"code": identity.of_stage(self.entry, *plug_ins), "version": self.version}
-        return json.dumps({**asdict(settings), **code}, sort_keys=True)
+        return json.dumps({**settings.model_dump(), **code}, sort_keys=True)
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:
@@ -207,9 +209,7 @@ def job_of(stage: Stage, options: argparse.Namespace) -> Job:
 
 
 def _from_json(option: str, text: str, kind: type[Kind]) -> Kind:
-    import msgspec
-
     try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError as error:
+        return kind.model_validate_json(text, extra="ignore")
+    except ValidationError as error:
         raise UserError(f"--{option}: {error}") from None

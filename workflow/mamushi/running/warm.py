@@ -30,7 +30,7 @@ SOCKET = "MAMUSHI_WARM"
 IN_SERVER = "server"
 """Its value in the job of a server, which says itself how it ended."""
 OF_VECTORS = (
-    *("jinja2", "msgspec", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.stats"),
+    *("jinja2", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.stats"),
     *("sklearn.feature_extraction.text", "sklearn.linear_model"),
 )
 """Of a run without a language model."""

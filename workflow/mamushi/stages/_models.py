@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,14 +76,14 @@ def open_arm(
         if trains and trains.method == "partial":
             last_blocks(model, trains.trained_blocks).requires_grad_(True)
         elif trains:
-            freeze(model, asdict(trains))
+            freeze(model, trains.model_dump())
 
     device.reproducible(seed)
     accelerator = device.accelerator(precision)
     stored = [path for path in (trained, unlearned) if path]
     model = open_placed(model_card, stored, precision, accelerator, prepare)
     if trains:
-        freeze(model, untrained | asdict(trains))
+        freeze(model, untrained | trains.model_dump())
     return model, accelerator
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from mamushi.config.sections import Prompts, Relearning, Shortened
@@ -122,7 +121,7 @@ def relearn(
         model,
         few,
         held_out,
-        asdict(settings.relearning),
+        settings.relearning.model_dump(),
         seed=settings.seed,
         accelerator=accelerator,
         batch_tokens=job.execution.batch_tokens,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,12 +119,12 @@ def finetune(
     read = reading(section, settings, removed, read_spans(spans) if spans else None)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
-    prepare = partial(freeze, settings=asdict(training))
+    prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
     log = finetune(
         model,
         read.texts,
-        asdict(training) | asdict(job.execution),
+        training.model_dump() | job.execution.model_dump(),
         seed=settings.seed,
         accelerator=accelerator,
         total=read.steps,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from mamushi.config.kinds import Config
@@ -82,7 +81,7 @@ def unlearn(
     model, accelerator = open_arm(model_card, trained, None, settings.precision, settings, seed)
     speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
-    read, execution = (model, selected, retain, asdict(settings)), asdict(job.execution)
+    read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not plugin("unlearner", settings.kind).trains:
         edited = edit_logits(*read, execution, seed, accelerator)
         storage.save_edit(tensors, edited.edit, job.origin)
@@ -90,7 +89,7 @@ def unlearn(
     else:
         if len(selected):
             tokenizer = open_tokenizer(model_card)
-            total = loop.steps_of(len(selected), len(forget), asdict(settings.training))
+            total = loop.steps_of(len(selected), len(forget), settings.training.model_dump())
             labels = frozenset(tokenizer.all_special_ids), tokenizer.get_vocab().values()
             run = loop.Unlearning(*read, execution, seed, accelerator, *labels, whole=forget)
             outcome = run.run(total, state_of(card), fingerprint(job.origin))

@@ -19,8 +19,7 @@ import yaml
 
 from mamushi.commands import _as_json
 from mamushi.config.complete import complete
-from mamushi.config.kinds import defaults
-from mamushi.config.reading import ConfigError
+from mamushi.config.kinds import ConfigError
 from mamushi.config.sections import Refits
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
@@ -208,7 +207,7 @@ def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     grid = {"datasets": [dataset], "models": [model], "seeds": [0]}
     return {
         "grid": {**grid, "budgets": args.budgets, "selectors": args.selectors or [*usual]},
-        "evidence": {"refits": defaults(Refits)},
+        "evidence": {"refits": Refits().model_dump()},
         **({"selectors": settings} if settings else {}),
         "datasets": {dataset: table},
         "models": {model: embedder},

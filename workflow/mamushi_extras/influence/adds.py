@@ -1,4 +1,4 @@
-"""What this room adds to the core: the section ``influence``, and what it checks."""
+"""What this room adds to the core: the section ``influence`` of the configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mamushi.config.checks import comparisons
-from mamushi.config.kinds import Count, Section
+from mamushi.config.kinds import Count, Section, key
 from mamushi.config.selectors import kind_of
 from mamushi.config.sources import unlabelled
 
@@ -19,24 +19,23 @@ class Influenced(Section):
     `influence` and `token_influence`: along the training of beta 0, which is done again, or at the
     weights of a model that was contaminated before."""
 
-    #: Points of the training at which is measured, evenly spaced; the last is its end.
-    points: Count = 3
-    #: Of a model that was contaminated before: batches of `training` whose squared gradients stand
-    #: for Adam's second moment.
-    batches: Count = 32
-    #: Most texts of each domain whose NLL is what counts: of the contamination section or, of a
-    #: model that was contaminated before, without one, of either half of the texts the other half.
-    targets: Count = 200
-
-
-def config_sections() -> dict[str, type[Any]]:
-    """Return the further sections of the configuration."""
-    return {"influence": Influenced}
+    points: Count = key(3, "Evenly spaced points of the training; the last is its end.")
+    batches: Count = key(
+        32, "Of a contaminated model: batches whose squared gradients are Adam's second moment."
+    )
+    targets: Count = key(
+        200,
+        "Most texts of each domain whose NLL counts: of the contamination section or, without "
+        "one, of either half of the texts the other half.",
+    )
 
 
 def by_influence(config: Mapping[str, Any]) -> list[str]:
     """Return the selectors of a configuration that rank by influence."""
     return [name for name in config["selectors"] if kind_of(config, name).name in INFLUENCE_KINDS]
+
+
+config_keys = {"influence": (Influenced, Influenced())}
 
 
 def config_checks(full: Mapping[str, Any]) -> Iterator[str]:

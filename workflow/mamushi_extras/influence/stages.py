@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 from mamushi.config.settings import setting
@@ -69,9 +68,9 @@ def influence(
     )
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
-    prepare = partial(freeze, settings=asdict(training))
+    prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
-    options = asdict(training) | asdict(job.execution)
+    options = training.model_dump() | job.execution.model_dump()
     read = (model, texts, contamination, settings.targets)
     how = (options, settings.seed, accelerator)
     if settings.trained_before:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from mamushi.config.kinds import DISTINCT, AnyNames, Budgets, Count, Place, listed
+from mamushi.config.kinds import DISTINCT, AnyNames, Budgets, Count, Place, key
 from mamushi.config.sections import Cells
 
 
 class Lists(Cells):
     """The models that are retrained or unlearned without lists."""
 
-    selectors: AnyNames = listed()  #: Selectors by name, whose lists are removed.
-    budgets: Budgets = listed(0.5)  #: Shares of the forget set.
-    unlearners: AnyNames = listed()  #: Unlearners by name; retraining is always there.
+    selectors: AnyNames = key([], "Selectors by name, whose lists are removed.")
+    budgets: Budgets = key([0.5], "Shares of the forget set.")
+    unlearners: AnyNames = key([], "Unlearners by name; retraining is always there.")
 
 
 class Left(Lists):
@@ -22,22 +22,21 @@ class Left(Lists):
     selectors and budgets named here the models that are retrained or unlearned without their lists.
     Datasets, models and seeds that are left out are the grid's."""
 
-    #: Most forget texts of the inference section, and of the held-out ones, that membership
-    #: inference asks about. The likelihood ratio takes three seeds.
-    texts: Count = 1000
+    texts: Count = key(
+        1000,
+        "Most forget texts of the inference section, and of the held-out ones, that membership "
+        "inference asks about. The likelihood ratio takes three seeds.",
+    )
 
 
 class Tasks(Lists):
     """What the models can still do: tasks of lm-evaluation-harness, the target `tasks`, of the same
     models as `left` and of gold."""
 
-    #: Tasks or groups of lm-evaluation-harness by name, such as arc_easy, or YAML files of tasks of
-    #: your own.
-    names: Annotated[list[Place], DISTINCT] = listed()
-    #: The first so many examples of each task; null for all.
-    examples: Count | None = None
+    names: Annotated[list[Place], DISTINCT] = key(
+        [], "Tasks or groups of lm-evaluation-harness, such as arc_easy, or YAML files of tasks."
+    )
+    examples: Count | None = key(None, "The first so many examples of each task; null for all.")
 
 
-def config_sections() -> dict[str, type[Any]]:
-    """Return the further sections of the configuration."""
-    return {"left": Left, "tasks": Tasks}
+config_keys = {"left": (Left, Left()), "tasks": (Tasks, Tasks())}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.checks import datasets_used
-from mamushi.config.kinds import Count, Section
+from mamushi.config.kinds import Count, Section, key
 from mamushi.config.sources import unlabelled
 
 if TYPE_CHECKING:
@@ -20,36 +20,16 @@ class Windows(Section):
     as a text of its own. Choose them no longer than `embedding.max_length` tokens. Null divides
     none."""
 
-    words: Count = 100  #: Most words in a window.
-    #: What ends a paragraph, and so a window: a blank line, any line, or null for nothing.
-    paragraphs: Literal["blank_line", "line"] | None = "blank_line"
-    #: What a list does: remove takes documents out, cut takes windows out of documents.
-    action: Literal["remove", "cut"] = "remove"
+    words: Count = key(100, "Most words in a window.")
+    paragraphs: Literal["blank_line", "line"] | None = key(
+        "blank_line", "What ends a paragraph, and so a window; null: nothing does."
+    )
+    action: Literal["remove", "cut"] = key(
+        "remove", "What a list does: takes documents out, or cuts windows out of them."
+    )
 
 
-class WindowsKey(Section):
-    """The key of a dataset."""
-
-    windows: Windows | None = None
-
-
-def dataset_keys() -> type[Any]:
-    """Return the further keys of a dataset."""
-    return WindowsKey
-
-
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what cannot be divided, or not in this way."""
-    for name in datasets_used(full):
-        dataset, at = full["datasets"][name], f"datasets.{name}.windows"
-        if (windows := dataset["windows"]) is None:
-            continue
-        if dataset["kind"] != "table":
-            yield f"{at}: the documents of a table are divided; leave windows out"
-        if dataset.get("assistant_only_loss"):
-            yield f"{at}: turns by themselves have no template; leave assistant_only_loss out"
-        if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
-            yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
+config_keys = {"datasets.windows": (Windows | None, None)}
 
 
 def applies(settings: Mapping[str, Any]) -> bool:
@@ -81,3 +61,17 @@ def removal_list(listed: ListedTexts) -> ListedTexts:
     from mamushi_extras.windows.lists import as_window_list
 
     return as_window_list(listed)
+
+
+def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what cannot be divided, or not in this way."""
+    for name in datasets_used(full):
+        dataset, at = full["datasets"][name], f"datasets.{name}.windows"
+        if (windows := dataset["windows"]) is None:
+            continue
+        if dataset["kind"] != "table":
+            yield f"{at}: the documents of a table are divided; leave windows out"
+        if dataset.get("assistant_only_loss"):
+            yield f"{at}: turns by themselves have no template; leave assistant_only_loss out"
+        if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
+            yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"

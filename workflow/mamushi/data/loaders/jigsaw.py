@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from mamushi.config.kinds import DISTINCT, SOME, PlaceOrNull, Section
+from mamushi.config.kinds import DISTINCT, SOME, PlaceOrNull, Section, key
 from mamushi.errors import UserError, located
 from mamushi.io.domains import EVALUATION
 
@@ -29,11 +29,10 @@ UNSCORED = -1
 class Settings(Section):
     """Settings of this dataset."""
 
-    #: Folder with train.csv, test.csv and test_labels.csv, plain or as .csv.zip.
-    path: PlaceOrNull = None
-    #: Labels any of which puts a comment into the forget domain; one with other labels alone is
-    #: left out, and counted in the card. Null: all six labels.
-    forget: Annotated[list[Label], SOME, DISTINCT] | None = None
+    path: PlaceOrNull = key(None, "Folder with train.csv, test.csv, test_labels.csv (or .csv.zip).")
+    forget: Annotated[list[Label], SOME, DISTINCT] | None = key(
+        None, "Any of these labels is forget; with others alone, left out. Null: all six labels."
+    )
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from mamushi.config.kinds import SOME, PlaceOrNull, Section, listed
+from mamushi.config.kinds import SOME, PlaceOrNull, Section, key
 from mamushi.errors import UserError, instead, located
 
 if TYPE_CHECKING:
@@ -36,15 +36,14 @@ Post = tuple[str, str, int, str]
 class Settings(Section):
     """Settings of this dataset."""
 
-    #: The archive 20news-bydate.tar.gz; without it scikit-learn downloads it.
-    path: PlaceOrNull = None
-    #: Groups that make up the forget domain.
-    forget: Annotated[list[str], SOME] = listed(
-        "talk.politics.guns", "talk.politics.misc", "talk.politics.mideast"
+    path: PlaceOrNull = key(None, "The archive 20news-bydate.tar.gz; null downloads it.")
+    forget: Annotated[list[str], SOME] = key(
+        ["talk.politics.guns", "talk.politics.misc", "talk.politics.mideast"],
+        "Groups that make up the forget domain.",
     )
-    #: thread: posts of one subject line stay in one section and one fold. null: each post is taken
-    #: for independent, as in the paper.
-    group: Literal["thread"] | None = "thread"
+    group: Literal["thread"] | None = key(
+        "thread", "Posts of one subject line stay in one section and fold; null: as in the paper."
+    )
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:

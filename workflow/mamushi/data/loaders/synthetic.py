@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le, Len
+from pydantic import Field
 
 from mamushi.config.kinds import (
     Count,
@@ -20,8 +21,7 @@ from mamushi.config.kinds import (
     Portion,
     Section,
     SectionName,
-    listed,
-    named,
+    key,
 )
 from mamushi.io.domains import DOMAINS, EVALUATION, SECTIONS
 
@@ -40,52 +40,52 @@ KNOWS_TRUTH = True
 class Sizes(Section):
     """Texts of each domain."""
 
-    forget: Count  #: Forget texts.
-    retain: Count  #: Retain texts.
+    forget: Count
+    retain: Count
 
 
 class Weights(Section):
     """Weights of the components in each domain, as shares of their sum."""
 
-    forget: list[NotNegative]  #: Of the forget domain.
-    retain: list[NotNegative]  #: Of the retain domain.
+    forget: list[NotNegative]
+    retain: list[NotNegative]
 
 
 class Noise(Section):
     """Shares of the texts labelled retain that are drawn from the forget density, and the other way
     round, in all sections but evaluation. The label true_domain then says which they are."""
 
-    forget_in_retain: Portion  #: Of the texts labelled retain.
-    retain_in_forget: Portion  #: Of the texts labelled forget.
+    forget_in_retain: Portion = Field(description="Of the texts labelled retain.")
+    retain_in_forget: Portion = Field(description="Of the texts labelled forget.")
 
 
 class Settings(Section):
     """Settings of this dataset."""
 
-    #: Texts of each domain in each section.
-    sizes: dict[SectionName, Sizes] = named(
-        contamination=Sizes(forget=800, retain=1600),
-        inference=Sizes(forget=800, retain=1600),
-        evaluation=Sizes(forget=400, retain=400),
+    sizes: dict[SectionName, Sizes] = key(
+        {
+            "contamination": Sizes(forget=800, retain=1600),
+            "inference": Sizes(forget=800, retain=1600),
+            "evaluation": Sizes(forget=400, retain=400),
+        },
+        "Texts of each domain in each section.",
     )
-    vocabulary: Annotated[int, Ge(10), Le(5000)] = 400  #: Number of concepts.
-    #: Pseudo-words of each concept, equally frequent: with many of them, texts on the same topic
-    #: hardly share words.
-    synonyms: Annotated[int, Ge(1), Le(100)] = 1
-    #: What sets components apart: their vocabulary, or the order of words alone.
-    world: Literal["lexical", "transition"] = "lexical"
+    vocabulary: Annotated[int, Ge(10), Le(5000)] = key(400, "Number of concepts.")
+    synonyms: Annotated[int, Ge(1), Le(100)] = key(
+        1, "Pseudo-words of a concept; with many, texts on the same topic hardly share words."
+    )
+    world: Literal["lexical", "transition"] = key(
+        "lexical", "What sets components apart: their vocabulary, or the order of words alone."
+    )
     weights: Weights = Weights(
         forget=[0.20, 0.20, 0.15, 0.15, 0.12, 0.09, 0.06, 0.03],
         retain=[0.005, 0.01, 0.015, 0.08, 0.12, 0.18, 0.26, 0.33],
     )
-    #: Share of words that come from a component's topic, not the backbone.
-    topic_share: Fraction = 0.4
-    #: Least and greatest number of words of a text.
-    words: Annotated[list[Count], Len(2, 2)] = listed(20, 40)
-    #: How the numbers of words spread between the two.
-    lengths: Literal["uniform", "log_uniform"] = "uniform"
+    topic_share: Fraction = key(0.4, "Share of words of a component's topic, not the backbone.")
+    words: Annotated[list[Count], Len(2, 2)] = key([20, 40], "Fewest and most words of a text.")
+    lengths: Literal["uniform", "log_uniform"] = key("uniform", "How they spread between the two.")
     noise: Noise = Noise(forget_in_retain=0.0, retain_in_forget=0.0)
-    seed: Natural = 0  #: Draws the words, the densities and the texts.
+    seed: Natural = key(0, "Draws the words, the densities and the texts.")
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:

@@ -3,7 +3,7 @@
 Paper, Appendix "Reverse Mamushi": removes the examples with the smallest density ratio first.
 """
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Section, key
 from mamushi.selection.pool import Pool, Scored
 
 DERIVES = "of"
@@ -14,7 +14,7 @@ COMPARISON = "the ranking by {of} upside down"
 class Settings(Section):
     """Settings of this selector."""
 
-    of: str = "mamushi"  #: The selector whose scores are negated.
+    of: str = key("mamushi", "The selector whose scores are negated.")
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:

@@ -10,18 +10,17 @@ at the width of a language model tells apart what does not differ: see ``lr_maha
 
 from typing import Any, Literal
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Section, key
 from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(Section):
     """Settings of the covariances."""
 
-    #: ledoit-wolf shrinks each covariance; sample takes it as it is, which takes more texts of a
-    #: domain than dimensions.
-    covariance: Literal["ledoit-wolf", "sample"] = "ledoit-wolf"
-    #: One covariance for both domains, pooled over them: the ratio is linear then.
-    shared: bool = False
+    covariance: Literal["ledoit-wolf", "sample"] = key(
+        "ledoit-wolf", "ledoit-wolf shrinks; sample takes more texts of a domain than dimensions."
+    )
+    shared: bool = key(False, "One covariance for both domains, so that the ratio is linear.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mamushi.config.kinds import Positive
+from mamushi.config.kinds import Positive, key
+from mamushi.config.sections import CrossFitted
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.settings import CrossFitted
 
 READS_TEXTS = True
 
@@ -12,8 +12,7 @@ READS_TEXTS = True
 class Settings(CrossFitted):
     """Settings of this selector."""
 
-    #: Variance of a text's logit before the labels are seen, in nats squared.
-    prior: Positive = 30.0
+    prior: Positive = key(30.0, "Variance of a text's logit before any label, in nats squared.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

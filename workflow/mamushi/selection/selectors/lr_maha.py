@@ -12,16 +12,16 @@ separates shuffled labels.
 
 from typing import Any, Literal
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Section, key
 from mamushi.selection.pool import Pool, Scored
 
 
 class Settings(Section):
     """Settings of the covariance."""
 
-    #: ledoit-wolf shrinks the pooled covariance; sample takes it as it is, as the paper writes it,
-    #: which takes more texts than dimensions.
-    covariance: Literal["ledoit-wolf", "sample"] = "ledoit-wolf"
+    covariance: Literal["ledoit-wolf", "sample"] = key(
+        "ledoit-wolf", "ledoit-wolf shrinks; sample, the paper's, takes more texts than dimensions."
+    )
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

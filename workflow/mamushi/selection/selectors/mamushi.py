@@ -6,37 +6,37 @@ cross-entropy is log p1(x)/p2(x) + log pi1/pi2; with balanced class weights the 
 
 from typing import Any, Literal
 
-from mamushi.config.kinds import Count, Fraction, Natural, NotNegative, Positive, listed
+from mamushi.config.kinds import Count, Fraction, Natural, NotNegative, Positive, key
+from mamushi.config.sections import CrossFitted
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.settings import CrossFitted
 
 
 class Settings(CrossFitted):
     """Settings of the MLP and its training."""
 
-    #: torch stops by the held-out loss, on a GPU if there is one; sklearn is the paper's own,
-    #: scikit-learn's MLPClassifier, which stops by the held-out accuracy, on a CPU in float32.
-    estimator: Literal["torch", "sklearn"] = "torch"
-    #: Widths of the hidden layers, with ReLU after each.
-    hidden: list[Count] = listed(1024, 512, 256)
-    learning_rate: Positive = 0.001  #: Step size of Adam.
-    batch_size: Count = 4096  #: Examples per step; clipped to the training examples of a fold.
-    epochs: Count = 50  #: Most passes over the training examples of a fold.
-    #: Training stops after more epochs in a row than this without improvement.
-    patience: Natural = 5
-    #: A held-out loss that falls by less counts as no improvement.
-    tolerance: NotNegative = 0.0001
-    validation: Fraction = 0.1  #: Share of a fold's training examples held out for early stopping.
-    #: L2 penalty on the weights in scikit-learn's meaning: the gradient gets alpha W divided by the
-    #: weight of the batch.
-    alpha: NotNegative = 0.1
-    #: Products of the training in bfloat16 from float32 weights (auto: where the hardware
-    #: multiplies in it); the logits are float32 always.
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    #: Networks whose held-out logits are averaged for each text, each with folds of its own; 1 as
-    #: in the paper. Two runs with 40 agree on nine tenths of the top tenth, with 1 on half of it to
-    #: four fifths.
-    seeds_averaged: Count = 40
+    estimator: Literal["torch", "sklearn"] = key(
+        "torch",
+        "torch stops by the held-out loss, on a GPU if there is one; sklearn, the paper's, by the "
+        "held-out accuracy, on a CPU in float32.",
+    )
+    hidden: list[Count] = key([1024, 512, 256], "Widths of the hidden layers, of ReLU.")
+    learning_rate: Positive = key(0.001, "Step size of Adam.")
+    batch_size: Count = key(4096, "Examples per step; clipped to the training examples of a fold.")
+    epochs: Count = key(50, "Most passes over the training examples of a fold.")
+    patience: Natural = key(5, "Training stops after more epochs in a row without improvement.")
+    tolerance: NotNegative = key(0.0001, "A held-out loss that falls by less is no improvement.")
+    validation: Fraction = key(0.1, "Share of a fold's training examples for early stopping.")
+    alpha: NotNegative = key(
+        0.1, "L2 penalty: the gradient gets alpha W over the batch's weight, as scikit-learn's."
+    )
+    precision: Literal["auto", "fp32", "bf16"] = key(
+        "auto", "Of products in training; auto: bf16 where the hardware multiplies in it."
+    )
+    seeds_averaged: Count = key(
+        40,
+        "Networks whose held-out logits are averaged; 1 as in the paper. Two runs with 40 agree on "
+        "nine tenths of the top tenth, with 1 on half of it to four fifths.",
+    )
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

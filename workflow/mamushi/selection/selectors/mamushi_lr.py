@@ -7,23 +7,20 @@ alpha / 4096 they are regularised alike, where SGD does not converge and ``newto
 
 from typing import Any, Literal
 
-from mamushi.config.kinds import Count, Positive
+from mamushi.config.kinds import Count, Positive, key
+from mamushi.config.sections import CrossFitted
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.settings import CrossFitted
 
 
 class Settings(CrossFitted):
     """Settings of the logistic regression."""
 
-    #: sgd as in the paper, which stops by its training loss; newton-cholesky goes on to the exact
-    #: minimum, whatever the seed and the number of threads.
-    solver: Literal["sgd", "newton-cholesky"] = "sgd"
-    #: L2 penalty, not divided by a batch size; 0.1 / 4096 = 2.44140625e-05 matches the MLP's.
-    alpha: Positive = 0.1
-    epochs: Count = 50  #: Most passes of sgd over the training examples of a fold.
-    #: Cross-fittings that are averaged, each with folds of its own, as those of mamushi: two
-    #: selectors are compared like with like where both average as many.
-    seeds_averaged: Count = 1
+    solver: Literal["sgd", "newton-cholesky"] = key(
+        "sgd", "sgd as in the paper, which stops by its loss; newton-cholesky finds the minimum."
+    )
+    alpha: Positive = key(0.1, "L2 penalty; 0.1 / 4096 = 2.44140625e-05 matches the MLP's.")
+    epochs: Count = key(50, "Most passes of sgd over the training examples of a fold.")
+    seeds_averaged: Count = key(1, "Cross-fittings that are averaged, each with folds of its own.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

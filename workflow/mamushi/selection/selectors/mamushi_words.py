@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Positive
-from mamushi.selection.settings import CrossFitted
+from mamushi.config.kinds import Positive, key
+from mamushi.config.sections import CrossFitted
 
 if TYPE_CHECKING:
     from mamushi.selection.crossfit import Fit, Task
@@ -31,9 +31,8 @@ READS_TEXTS = True
 class Settings(CrossFitted):
     """Settings of both logistic regressions."""
 
-    alpha: Positive = 1.0  #: L2 penalty of the weights of the standardised embedding.
-    #: Variance of a text's logit by its words before the labels are seen, in nats squared.
-    prior: Positive = 1.0
+    alpha: Positive = key(1.0, "L2 penalty of the weights of the standardised embedding.")
+    prior: Positive = key(1.0, "Variance of the words' logit before any label, in nats squared.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

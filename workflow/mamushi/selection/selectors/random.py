@@ -3,7 +3,7 @@
 Score: an independent draw from U(0, 1) by the seed, for forget examples alone.
 """
 
-from mamushi.config.kinds import Natural, Section
+from mamushi.config.kinds import Natural, Section, key
 from mamushi.selection.pool import Pool, Scored
 
 RETAIN_SCORES = False
@@ -15,9 +15,7 @@ BY_CHANCE = True
 class Settings(Section):
     """Settings of this selector."""
 
-    #: Number of the order. Others of a seed are as independent as those of other seeds:
-    #: {kind: random, draw: 1}.
-    draw: Natural = 0
+    draw: Natural = key(0, "Number of the order; others of a seed are as independent as seeds.")
 
 
 def score(pool: Pool, settings: dict[str, int], seed: int) -> Scored:

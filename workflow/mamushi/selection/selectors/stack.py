@@ -8,9 +8,9 @@ of `mamushi`, the paper's selector.
 
 from typing import Any
 
-from mamushi.config.kinds import Positive
+from mamushi.config.kinds import Positive, key
+from mamushi.config.sections import CrossFitted
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.settings import CrossFitted
 
 READS_TEXTS = True
 
@@ -18,10 +18,8 @@ READS_TEXTS = True
 class Settings(CrossFitted):
     """Settings of the logistic regressions."""
 
-    #: Variance of a text's logit by its embedding before the labels are seen, in nats squared.
-    prior: Positive = 10.0
-    #: The same of its logit by words, and by characters.
-    ngrams_prior: Positive = 30.0
+    prior: Positive = key(10.0, "Variance of the logit by the embedding, in nats squared.")
+    ngrams_prior: Positive = key(30.0, "The same of its logit by words, and by characters.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import NotNegative, Positive, Section
+from mamushi.config.kinds import NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -26,9 +26,9 @@ TRAINS = False
 class Settings(Section):
     """Settings of this unlearner."""
 
-    strength: NotNegative | None = None  #: Factor on the log ratio; null chooses it by `harm`.
-    harm: NotNegative = 0.005  #: Most nats that the NLL of retain training texts may rise.
-    prior: Positive = 0.2  #: Added to the count of every token of the vocabulary.
+    strength: NotNegative | None = key(None, "Factor on the log ratio; null chooses it by `harm`.")
+    harm: NotNegative = key(0.005, "Most nats that the NLL of retain training texts may rise.")
+    prior: Positive = key(0.2, "Added to the count of every token of the vocabulary.")
 
 
 def edit(

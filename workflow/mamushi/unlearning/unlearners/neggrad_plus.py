@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Portion, Positive, Section
+from mamushi.config.kinds import Portion, Positive, Section, key
 
 if TYPE_CHECKING:
     import torch
@@ -24,11 +24,11 @@ STOPS = "stop_forget_loss"
 class Settings(Section):
     """Settings of this unlearner."""
 
-    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
-    beta_ng: Portion = 0.85  #: Weight of the retain loss; the rest is that of the forget loss.
-    #: Mean forget loss, in nats per token, above which to stop; null for never. Where tokens are
-    #: unlearned, it is higher by as much as their loss is above that of their texts at the start.
-    stop_forget_loss: Positive | None = 5.0
+    learning_rate: Positive = key(1.0e-5, "AdamW's learning rate.")
+    beta_ng: Portion = key(0.85, "Weight of the retain loss; the rest is that of the forget loss.")
+    stop_forget_loss: Positive | None = key(
+        5.0, "Mean forget loss in nats per token above which to stop, of tokens more; null: never."
+    )
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

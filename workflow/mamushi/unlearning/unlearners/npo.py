@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import NotNegative, Positive, Section
+from mamushi.config.kinds import NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
     import torch
@@ -25,9 +25,9 @@ START_NLL = True
 class Settings(Section):
     """Settings of this unlearner."""
 
-    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
-    beta: Positive = 0.1  #: Inverse temperature; towards 0 it becomes gradient ascent.
-    retain_weight: NotNegative = 1.0  #: Weight of the retain loss.
+    learning_rate: Positive = key(1.0e-5, "AdamW's learning rate.")
+    beta: Positive = key(0.1, "Inverse temperature; towards 0 it becomes gradient ascent.")
+    retain_weight: NotNegative = key(1.0, "Weight of the retain loss.")
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

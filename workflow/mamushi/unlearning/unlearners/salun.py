@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Below, NotNegative, Positive, Section
+from mamushi.config.kinds import Below, NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
     import torch
@@ -26,10 +26,10 @@ SALIENCY = "sparsity"
 class Settings(Section):
     """Settings of this unlearner."""
 
-    learning_rate: Positive = 3.0e-6  #: AdamW's learning rate.
-    forget_weight: NotNegative = 0.1  #: Weight of the loss of random labels on the forget texts.
-    retain_weight: NotNegative = 0.9  #: Weight of the retain loss.
-    sparsity: Below = 0.5  #: Share of the trained blocks' weights that stay as they are.
+    learning_rate: Positive = key(3.0e-6, "AdamW's learning rate.")
+    forget_weight: NotNegative = key(0.1, "Weight of the loss of random labels on forget texts.")
+    retain_weight: NotNegative = key(0.9, "Weight of the retain loss.")
+    sparsity: Below = key(0.5, "Share of the trained blocks' weights that stay as they are.")
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import NotNegative, Positive, Section
+from mamushi.config.kinds import NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
     import torch
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Settings(Section):
     """Settings of this unlearner."""
 
-    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
-    beta: Positive = 2.5  #: Inverse temperature of the NLL per token.
-    gamma: float = 0.0  #: Margin that beta times the NLL per token is to have above 0.
-    retain_weight: NotNegative = 1.0  #: Weight of the retain loss.
+    learning_rate: Positive = key(1.0e-5, "AdamW's learning rate.")
+    beta: Positive = key(2.5, "Inverse temperature of the NLL per token.")
+    gamma: float = key(0.0, "Margin that beta times the NLL per token is to have above 0.")
+    retain_weight: NotNegative = key(1.0, "Weight of the retain loss.")
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

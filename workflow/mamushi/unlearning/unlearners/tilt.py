@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Count, NotNegative, Positive, Section
+from mamushi.config.kinds import Count, NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -29,13 +29,12 @@ TEMPERATURES = (1.0, 1.05, 1.1)
 class Settings(Section):
     """Settings of this unlearner."""
 
-    strength: NotNegative | None = None  #: Power of the classifier; null chooses it by `harm`.
-    #: T, by which the start's logits are divided; null chooses it with the strength.
-    temperature: Positive | None = None
-    harm: NotNegative = 0.005  #: Most nats that the NLL of retain training texts may rise.
-    rank: Count = 16  #: Of the classifier.
-    epochs: Count = 2  #: Passes of the classifier over the tokens.
-    learning_rate: Positive = 1.0e-2  #: Adam's, of the classifier.
+    strength: NotNegative | None = key(None, "Power of the classifier; null chooses it by `harm`.")
+    temperature: Positive | None = key(None, "T, that divides the start's logits; null as above.")
+    harm: NotNegative = key(0.005, "Most nats that the NLL of retain training texts may rise.")
+    rank: Count = key(16, "Of the classifier.")
+    epochs: Count = key(2, "Passes of the classifier over the tokens.")
+    learning_rate: Positive = key(1.0e-2, "Adam's, of the classifier.")
 
 
 def edit(

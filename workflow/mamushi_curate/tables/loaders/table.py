@@ -8,20 +8,13 @@ another table, or a blocklist finds them. A column may hold a ready-made split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from mamushi.config.kinds import (
-    SOME,
-    PlaceOrNull,
-    Positive,
-    Section,
-    SectionName,
-    as_plain,
-    listed,
-    named,
-)
+from pydantic import model_serializer, model_validator
+
+from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, SectionName, key
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io.copies import localized
@@ -38,24 +31,30 @@ class Marked(Section):
     """What marks the retain domain, in the same way; rows of neither are left out. Null: all rows
     that are not of the forget domain."""
 
-    sparse: ClassVar[bool] = True
     shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
         ("column", "values"): (),
         ("where",): (),
     }
     """Needed keys -> keys that may stand beside them. No other keys would be read."""
 
-    column: str | None = None  #: Column that marks the domain.
-    values: Annotated[list[Any], SOME] | None = None  #: Its values in the domain.
-    #: Expression, true of the rows of the domain: toxic > 0.5 or `a topic` in ['b'] (an empty cell
-    #: of forget is an error unless it is asked for with `is null`; of retain it is not true).
-    where: str | None = None
+    column: str | None = key(None, "Column that marks the domain.")
+    values: Annotated[list[Any], SOME] | None = key(None, "Its values in the domain.")
+    where: str | None = key(
+        None, "Expression, true of its rows: toxic > 0.5 or `a topic` in ['b'] or rude is null."
+    )
 
-    def __post_init__(self) -> None:
-        keys = as_plain(self).keys()
+    @model_serializer(mode="wrap")
+    def without_nulls(self, dump: Callable[[Self], dict[str, Any]]) -> dict[str, Any]:
+        """Return the keys that are not null."""
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+    @model_validator(mode="after")
+    def check_shape(self) -> Self:
+        keys = self.model_dump().keys()
         if not any({*n} <= keys <= {*n, *beside} for n, beside in self.shapes.items()):
             words = ", ".join(" and ".join(needed) for needed in self.shapes)
             raise ValueError(f"allowed is one of: {words}")
+        return self
 
 
 class Examples(Marked):
@@ -68,64 +67,68 @@ class Examples(Marked):
         ("terms",): ("unlike", "text"),
     }
 
-    #: Table with examples of the domain, where the rows of `path` are a corpus in which nobody
-    #: marked it.
-    like: PlaceOrNull = None
-    #: Table with texts that are not of the domain: a sample of the rest.
-    unlike: PlaceOrNull = None
-    #: Which of these two were drawn at random, like from the domain and unlike from what is wanted:
-    #: only then shares, precision and recall have the ends that rest on them.
-    fair: Annotated[list[Literal["like", "unlike"]], SOME] | None = None
-    text: str | None = None  #: Column with the text in these two; by default that of `path`.
-    #: How many texts are ranked, or below 1 what share: those whose words are most like the
-    #: examples. The others are read, and not kept.
-    screen: Positive | None = None
-    #: In its place, of texts that a screen has let through already: its file, by datatrove.
-    screened: PlaceOrNull = None
-    #: Blocklist, a term or /regular expression/ a line, whose hits are taken for examples, though
-    #: not all of them are.
-    terms: PlaceOrNull = None
+    like: PlaceOrNull = key(
+        None, "Table with examples of the domain, which nobody marked in the rows of `path`."
+    )
+    unlike: PlaceOrNull = key(None, "Table with texts that are not of it: a sample of the rest.")
+    fair: Annotated[list[Literal["like", "unlike"]], SOME] | None = key(
+        None, "Which of the two were drawn at random: some ends of intervals rest on that."
+    )
+    text: str | None = key(None, "Column with the text in these two; by default that of `path`.")
+    screen: Positive | None = key(
+        None, "How many texts are kept, or below 1 what share: those with words like the examples'."
+    )
+    screened: PlaceOrNull = key(None, "In its place, the file of a screen that datatrove ran.")
+    terms: PlaceOrNull = key(None, "Blocklist, a term or /regular expression/ a line.")
 
 
 class Settings(Section):
     """Settings of this dataset."""
 
-    #: The file (.csv, .tsv, .jsonl, .json, .txt, each also with .zip, .gz or .zst, .parquet,
-    #: .arrow), a folder of such files, one that datasets saved, a URL of these, or
-    #: of a data set of the hub: hf://datasets/ORG/NAME?config=en&split=train.
-    path: PlaceOrNull = None
-    #: Column with the text, or with conversations; or several that are one, as prompt,completion.
-    text: str = "text"
-    #: Of a conversation: the whole, all but what the system says, or what the assistant says.
-    part: Literal["whole", "without_system", "assistant"] = "whole"
-    #: Of conversations, predict what the assistant says alone, as TRL's key of this name: in
-    #: trainings, likelihoods, masks of tokens and unlearning. All of it is read.
-    assistant_only_loss: bool = False
-    id: str | None = None  #: Column with an id; null takes the row number, from 1.
+    path: PlaceOrNull = key(
+        None,
+        "The file (.csv, .tsv, .jsonl, .json, .txt, each also with .zip, .gz or .zst, .parquet, "
+        ".arrow), a folder of such files, one that datasets saved, a URL of these, or of a data "
+        "set of the hub: hf://datasets/ORG/NAME?config=en&split=train.",
+    )
+    text: str = key(
+        "text", "Column with the text or conversations; or several, as prompt,completion."
+    )
+    part: Literal["whole", "without_system", "assistant"] = key(
+        "whole", "Of a conversation: all, all but what the system says, or what the assistant says."
+    )
+    assistant_only_loss: bool = key(
+        False, "Of conversations, predict what the assistant says alone, as TRL's key of this name."
+    )
+    id: str | None = key(None, "Column with an id; null takes the row number, from 1.")
     forget: Examples
     retain: Marked | None = None
-    #: Column with a ready-made split; empty cells are split by the shares.
-    section: str | None = None
-    #: Section for each value of that column, such as {train: inference}.
-    section_values: dict[str, SectionName] = named()
-    #: Column whose equal values mark texts that are not independent, such as a thread or an author:
-    #: they stay in one section and one fold. An empty cell is a text on its own.
-    group: str | None = None
-    #: What people said of its texts: merged.json of mamushi audit. It overrules the columns and, in
-    #: a corpus, the examples.
-    answers: PlaceOrNull = None
-    #: Of CSV and TSV: none where `"` is a character as any other, and a line a row. Null: cells in
-    #: double quotes may hold separators and line ends.
-    quote: Literal["none"] | None = None
-    #: Of CSV and TSV: what divides cells. Null: as the ending says, or the first rows of a .csv.
-    separator: Literal[",", ";", "|", "tab"] | None = None
-    labels: list[str] = listed()  #: Columns to carry along, as label_<name>.
-    #: Ask of all other columns but texts whether they give the domain away.
-    other_columns: bool = True
+    section: str | None = key(None, "Column with a split; empty cells are split by the shares.")
+    section_values: dict[str, SectionName] = key({}, "Of its values, as {train: inference}.")
+    group: str | None = key(
+        None,
+        "Column whose equal values mark texts that depend on each other, as of a thread or an "
+        "author: they stay in one section and one fold. An empty cell is a text on its own.",
+    )
+    answers: PlaceOrNull = key(
+        None, "merged.json of mamushi audit, which overrules what marks the domain."
+    )
+    quote: Literal["none"] | None = key(
+        None, 'Of CSV and TSV: none where `"` is a character as any other, and a line a row.'
+    )
+    separator: Literal[",", ";", "|", "tab"] | None = key(
+        None, "Of CSV and TSV; null: as the ending says, or the first rows of a .csv."
+    )
+    labels: list[str] = key([], "Columns to carry along, as label_<name>.")
+    other_columns: bool = key(
+        True, "Ask of all other columns but texts whether they give the domain away."
+    )
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def check_part(self) -> Self:
         if self.assistant_only_loss and self.part == "assistant":
             raise ValueError("assistant_only_loss is of whole conversations; leave part out")
+        return self
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:

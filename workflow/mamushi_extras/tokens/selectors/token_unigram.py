@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge
 
-from mamushi.config.kinds import Positive, Section
+from mamushi.config.kinds import Positive, Section, key
 from mamushi.io.domains import FORGET
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ UNIT = "tokens"
 class Settings(Section):
     """Settings of this selector."""
 
-    folds: Annotated[int, Ge(2)] = 5  #: Folds, of which each text is scored by the others.
-    #: Tokens that the prior is worth: the more, the nearer are the ratios of rare tokens to 0.
-    prior: Positive = 300.0
+    folds: Annotated[int, Ge(2)] = key(5, "Folds, of which each text is scored by the others.")
+    prior: Positive = key(
+        300.0, "Tokens that it is worth: the more, the nearer are ratios of rare tokens to 0."
+    )
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
