@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mamushi.data.cells import Cells, plain
 from mamushi.errors import UserError, located
 from mamushi_curate.tables.columnar import column_names, select
-from mamushi_curate.tables.expression import parse
+from mamushi_curate.tables.expression import columns_in
 from mamushi_curate.tables.lines import check_columns
 
 KINDS = ("pandas", "pyarrow", "datasets")
@@ -137,7 +137,7 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
     if isinstance(marking, Mapping):
         return dict(marking), None
     if isinstance(marking, str) and marking not in frame.names:
-        parse(marking).check(frame.names, IN_FRAME)
+        check_columns(IN_FRAME, frame.names, columns_in(marking), "text stands in quotes")
         return {"where": marking}, None
     where = f"column {marking!r}" if isinstance(marking, str) else name
     column = frame.column(marking) if isinstance(marking, str) else marking

@@ -154,9 +154,9 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("--forget is missing", do=do)
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
-        from mamushi_curate.tables.expression import parse
+        from mamushi_curate.tables.expression import columns_in
 
-        parse(mark).check(columns, path)
+        check_columns(path, columns, columns_in(mark), "text stands in quotes")
     _places.fetch_beside(args)
     config = _configuration(args, path)
     try:

@@ -1,17 +1,15 @@
 """A small language for "which rows are the forget domain": ``toxic >= 1 or group in ["a", "b"]``.
 
-It is Python's syntax, of which names (any other one in backquotes: ```my label` == 1``), constants,
-lists, comparisons, ``in``, ``is null`` and ``and or not`` are allowed, evaluated by
-``pyarrow.compute``: a constant has the type of the column that it is compared with. A result that
-hangs on an empty cell or NaN is null: nobody has said what that means, unless ``is null`` asks.
+It is Python's syntax: names (others in backquotes: ```my label` == 1``), constants, lists,
+comparisons, ``in``, ``is null`` and ``and or not``, evaluated by ``pyarrow.compute``. A constant
+has the type of what it is compared with. What hangs on an empty cell or NaN is null.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -19,69 +17,49 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.errors import UserError, lacks
+from mamushi.errors import UserError
 from mamushi_curate.tables.columnar import filled
 
 _QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
 _FUNCTIONS: dict[type[ast.AST], Any] = {
-    **{ast.Eq: pc.equal, ast.NotEq: pc.not_equal, ast.Lt: pc.less, ast.LtE: pc.less_equal},
-    **{ast.Gt: pc.greater, ast.GtE: pc.greater_equal, ast.Not: pc.invert},
-    **{ast.And: pc.and_kleene, ast.Or: pc.or_kleene},
+    **{ast.Eq: pc.equal, ast.NotEq: pc.not_equal, ast.And: pc.and_kleene, ast.Or: pc.or_kleene},
+    **{ast.Lt: pc.less, ast.LtE: pc.less_equal, ast.Gt: pc.greater, ast.GtE: pc.greater_equal},
 }
-_SLIPS = (("&", "write and in the place of &"), (r"(?<![=!<>])=(?![=>])", "write == for equal"))
-"""How other languages say it, as patterns of an expression without its texts; and what to write."""
 
 
-@dataclass(frozen=True)
-class Expression:
-    """A checked expression. ``names`` are the columns that it reads."""
-
-    text: str
-    names: tuple[str, ...]
-    tree: ast.expr
-
-    def marks(self, columns: Mapping[str, Any], n: int, where: object) -> list[bool | None]:
-        """Return whether it is true of each of ``n`` rows of Arrow ``columns``, None where that
-        hangs on an empty cell. Raises ``UserError`` where values cannot be compared, or the result
-        is neither true nor false."""
-        try:
-            marks = _value(self.tree, {name: filled(columns[name]) for name in self.names})
-            if getattr(marks, "type", None) not in (pa.bool_(), pa.null()):
-                raise TypeError("its result is neither true nor false: compare it with a value")
-        except (pa.ArrowException, LookupError, TypeError, AttributeError) as error:
-            do = "compare numbers with numbers, and text with text, which stands in quotes; a cell "
-            do += "of CSV that is no number makes its whole column text"
-            problem = f"cannot evaluate {self.text!r} ({error})"
-            raise UserError(problem, where=where, do=do) from None
-        return [marks.as_py()] * n if isinstance(marks, pa.Scalar) else list(marks.to_pylist())
-
-    def check(self, columns: Sequence[str], where: object) -> None:
-        """Raise ``UserError`` for a name that is none of the ``columns``."""
-        for name in self.names:
-            if name not in columns:
-                do = lacks(name, columns, f"text stands in quotes: {name!r}")
-                raise UserError(f"no column {name!r}", where=where, do=do)
+def columns_in(expression: str) -> list[str]:
+    """Return the columns that an expression reads. Raises ``UserError`` for what is none."""
+    names = [node.id for node in ast.walk(_parse(expression)) if isinstance(node, ast.Name)]
+    return [name for name in dict.fromkeys(names) if name != "null"]
 
 
-def parse(text: str) -> Expression:
-    """Check an expression and make it ready to evaluate. Raises ``UserError`` with the reason."""
-    quoted = [match[1] for match in _QUOTED.finditer(text) if match[1]]
-    places = iter(range(len(quoted)))
-    python = _QUOTED.sub(lambda m: f"_column{next(places)}_" if m[1] else m[0], text.strip())
-    bare = _QUOTED.sub("''", text)
-    usual = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
-    do = next((words for pattern, words in _SLIPS if re.search(pattern, bare)), usual)
+def evaluate(expression: str, columns: Mapping[str, Any], where: object) -> pa.ChunkedArray:
+    """Return whether an expression is true of each row of Arrow ``columns`` (n,), null where that
+    hangs on an empty cell. Raises ``UserError`` where it is neither true nor false."""
+    try:
+        marks = _value(_parse(expression), {name: filled(cells) for name, cells in columns.items()})
+        if not hasattr(marks, "null_count") or marks.type not in (pa.bool_(), pa.null()):
+            raise TypeError("its result is neither true nor false: compare columns with values")
+    except (pa.ArrowException, LookupError, TypeError, AttributeError) as error:
+        do = "compare numbers with numbers, and text with text, which stands in quotes"
+        raise UserError(f"cannot evaluate {expression!r} ({error})", where=where, do=do) from None
+    return marks.cast(pa.bool_())
+
+
+def _parse(text: str) -> ast.expr:
+    # A name in backquotes is written in digits, as Python allows it.
+    python = _QUOTED.sub(lambda m: f"_q{m[1].encode().hex()}" if m[1] else m[0], text.strip())
     try:
         tree = ast.parse(python, mode="eval").body
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        do = "write == for equal, and, or and not, as in 'a == 1 and not `my b` in [3, 4]'"
         problem = f"expression {text!r:.200}: {getattr(error, 'msg', error) or 'cannot be read'}"
         raise UserError(problem, do=do) from None
-    columns = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id != "null"]
-    for node in columns:
-        if place := re.fullmatch(r"_column(\d+)_", node.id):
-            node.id = quoted[int(place[1])]
-    return Expression(text, tuple(dict.fromkeys(node.id for node in columns)), tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and re.fullmatch("_q([0-9a-f]{2})+", node.id):
+            node.id = bytes.fromhex(node.id[2:]).decode()
+    return tree
 
 
 def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
@@ -99,8 +77,8 @@ def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
         case ast.BoolOp(op=op, values=terms):
             return reduce(_FUNCTIONS[type(op)], [_value(term, columns) for term in terms])
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op]):
-            missing = pc.is_null(_value(left, columns), nan_is_null=True)
-            return missing if isinstance(op, ast.Is) else pc.invert(missing)
+            is_null = pc.is_null(_value(left, columns), nan_is_null=True)
+            return is_null if isinstance(op, ast.Is) else pc.invert(is_null)
         case ast.Compare(left=left, ops=ops, comparators=rights):
             sides = [_value(side, columns) for side in (left, *rights)]
             return reduce(pc.and_kleene, map(_compare, ops, sides, sides[1:]))
@@ -108,28 +86,25 @@ def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
 
 
 def _compare(op: ast.AST, left: Any, right: Any) -> Any:
-    """Compare two values: columns, constants or, behind ``in``, a list or a column of texts or of
-    lists."""
+    """Compare two values; behind ``in`` stands a list, or a column of texts or of lists."""
     if isinstance(op, ast.NotIn):
         return pc.invert(_compare(ast.In(), left, right))
-    if isinstance(op, ast.In) and isinstance(right, list):
+    if not isinstance(op, ast.In):
+        return _FUNCTIONS[type(op)](_typed(left, right), _typed(right, left))
+    if isinstance(right, list):
         return reduce(pc.or_kleene, [_compare(ast.Eq(), left, member) for member in right])
-    if isinstance(op, ast.In):
-        if not isinstance(left, str | int | float) or not hasattr(right, "type"):
-            raise TypeError("'in' asks for a value in a list, or for a text in another one")
-        if pa.types.is_string(right.type):
-            return pc.match_substring(right, left)
-        return pa.array([None if cell is None else left in cell for cell in right.to_pylist()])
-    return _FUNCTIONS[type(op)](_typed(left, right), _typed(right, left))
+    if not (isinstance(left, str | int | float) and hasattr(right, "type")):
+        raise TypeError("'in' asks for a value in a list, or for a text in another one")
+    return pa.array([None if cell is None else left in cell for cell in right.to_pylist()])
 
 
 def _typed(value: Any, other: Any) -> Any:
     """Return a value in the type in which it is compared with the ``other`` one."""
+    if hasattr(value, "type"):
+        is_number = pa.types.is_boolean(value.type) and type(other) in (int, float)
+        return value.cast(pa.int8()) if is_number else value
     kind = getattr(other, "type", pa.null())
-    if not hasattr(value, "type"):
-        takes = pa.types.is_temporal if isinstance(value, str) else pa.types.is_floating
-        is_decimal = pa.types.is_decimal(kind) and not isinstance(value, str)
-        scalar = pa.scalar(Decimal(str(value)) if is_decimal else value)
-        return scalar.cast(kind) if takes(kind) else scalar
-    is_number = pa.types.is_boolean(value.type) and isinstance(other, int | float)
-    return value.cast(pa.int8()) if is_number and not isinstance(other, bool) else value
+    takes = pa.types.is_temporal if isinstance(value, str) else pa.types.is_floating
+    is_exact = pa.types.is_decimal(kind) and not isinstance(value, str)
+    scalar = pa.scalar(Decimal(str(value)) if is_exact else value)
+    return scalar.cast(kind) if takes(kind) else scalar

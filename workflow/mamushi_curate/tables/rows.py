@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -19,7 +18,7 @@ from mamushi.errors import UserError, located
 from mamushi.io.domains import SECTIONS, TURNS, name_of
 from mamushi_curate.tables.columnar import column_of, filled
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
-from mamushi_curate.tables.expression import parse
+from mamushi_curate.tables.expression import columns_in, evaluate
 from mamushi_curate.tables.lines import check_text
 from mamushi_curate.tables.other_columns import numbers_or_categories
 from mamushi_curate.tables.readers import FileTable, name_at
@@ -34,7 +33,7 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     single = [settings.get(key) for key in ("id", "section", "group")]
     columns = [*text_columns(settings["text"]), *single, *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
-        columns += parse(mark["where"]).names if "where" in mark else [mark.get("column")]
+        columns += columns_in(mark["where"]) if "where" in mark else [mark.get("column")]
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
@@ -123,7 +122,7 @@ def _domains(
             mark, count = (mark, "no row") if mark else (marks[0], "every row")
             text = mark.get("where") or f"{mark['column']} in {mark['values']}"
             problem = f"the {domain} domain has no texts: {text!r} is true of {count}"
-            names = parse(text).names if "where" in mark else [mark["column"]]
+            names = columns_in(text) if "where" in mark else [mark["column"]]
             do = "; ".join(_most_common(table, name) for name in names[:_MARKING])
             raise UserError(problem, where=table.file, do=do or "name a column in it")
     return forget, forget | retain
@@ -141,15 +140,15 @@ def _marked(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> NDArra
     """Return which rows are marked (n,); with ``no_empty`` no cell of it may be empty."""
     if "column" in mark:
         return _among(table, mark["column"], mark["values"], no_empty)
-    where, columns = parse(mark["where"]), dict[str, Any]()
-    for name in where.names:
+    where, columns = mark["where"], dict[str, Any]()
+    for name in columns_in(where):
         with located(f"{table.file}, column {name!r}"):
             columns[name] = column_of(table.columns[name], typed=table.typed)
-    marks = pa.array(where.marks(columns, len(table.places), table.file), pa.bool_())
+    marks = evaluate(where, columns, table.file)
     if no_empty and marks.null_count:
         row = pc.index(marks.is_null(), True).as_py()
-        name = next(name for name in where.names if not filled(columns[name])[row].is_valid)
-        problem = f"column {name!r} is empty, and {where.text!r} hangs on it"
+        name = next(name for name in columns if not filled(columns[name])[row].is_valid)
+        problem = f"column {name!r} is empty, and {where!r} hangs on it"
         do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
         raise UserError(problem, where=table.places[row], do=do)
     return np.asarray(marks.fill_null(False))
