@@ -32,20 +32,20 @@ def _of_attempt(need: Callable[[Any], float]) -> Resource:
     return lambda wildcards, attempt: attempt * math.ceil(need(wildcards))
 
 
-def _is_counted(dataset: str) -> bool:
-    """Return whether the texts of a dataset are counted: they are when a job of theirs starts."""
-    return os.path.exists(paths.DATA_CARD.format(dataset=dataset))
+def _is_counted(job: Any) -> bool:
+    """Return whether a job's texts are counted: they are when the job starts."""
+    return os.path.exists(paths.DATA_CARD.format(dataset=job.dataset))
 
 
 class JobResources:
     """The resources of the jobs of a configuration."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
-        self.tiny = {name for name in config["models"] if grid.is_tiny(config, name)}
-        self.sizes = {name: sizes.model_size(config, name) for name in config["models"]}
+        self.config, models = config, config["models"]
+        self.tiny = {name for name in models if grid.is_tiny(config, name)}
+        self.sizes = {name: sizes.model_size(config, name) for name in models}
         count = config["execution"]["gpus_per_job"]
-        large = {name for name in config["models"] if not grid.no_language_model(config, name)}
+        large = {name for name in models if not grid.no_language_model(config, name)}
         self.several = dict.fromkeys(large - self.tiny, count) if count > 1 else {}
         """GPUs of a job by model, where it has several."""
         self._texts = cache(lambda dataset, is_counted: sizes.expected_texts(config, dataset))
@@ -56,7 +56,7 @@ class JobResources:
         )
         # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.
         self.model_memory = _of_attempt(lambda job: self._model(job) + 1500 * self._millions(job))
-        self.rank_memory = _of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
+        self.rank_memory = _of_attempt(self._ranking)
 
     @property
     def gpus(self) -> Any:
@@ -65,9 +65,7 @@ class JobResources:
 
     def cores(self, large: int) -> Any:
         """Return threads: one for a tiny model, whose products are too small to share."""
-        if not self.tiny:
-            return large
-        return lambda wildcards: 1 if wildcards.model in self.tiny else large
+        return (lambda wildcards: self._by_model(wildcards, 1, large)) if self.tiny else large
 
     def minutes(self, rule: str) -> Resource:
         """Return the minutes of a rule: 15, and twice what the plan expects of its work."""
@@ -76,31 +74,29 @@ class JobResources:
             if job.model in self.tiny:
                 return 15 + TINY_MINUTES * self._millions(job)
             at = ((name, getattr(job, name)) for name in WILDCARDS if hasattr(job, name))
-            return 15 + 2 / 60 * (self._seconds(rule, _is_counted(job.dataset), *at) or 0.0)
+            return 15 + 2 / 60 * (self._seconds(rule, _is_counted(job), *at) or 0.0)
 
         return _of_attempt(need)
-
-    def _millions(self, job: Any, *sections: str) -> float:
-        """Return the millions of texts of a job's dataset, in these sections or in all."""
-        texts = self._texts(job.dataset, _is_counted(job.dataset))
-        return sum(sum(texts.get(name, {}).values()) for name in sections or texts) / 1e6
 
     def of_texts(self, start: float, slope: float) -> Resource:
         """Return megabytes or minutes: ``start``, and ``slope`` for every million texts of the
         dataset."""
         return _of_attempt(lambda job: start + slope * self._millions(job))
 
-    def of_model(self, small: float, large: float, texts: float = 0) -> Resource:
+    def of_model(self, small: int, large: int, texts: float = 0) -> Resource:
         """Return megabytes or minutes: ``small`` for a tiny model, else ``large``; and ``texts``
         for every million texts of the dataset."""
         return _of_attempt(
-            lambda job: self._scaled(job, small, large) + texts * self._millions(job)
+            lambda job: self._by_model(job, small, large) + texts * self._millions(job)
         )
 
-    def _scaled(self, job: Any, small: float, large: float, slope: float = 0) -> float:
-        if job.model in self.tiny:
-            return small
-        return large + slope * self.sizes[job.model].parameters / 1e9
+    def _by_model(self, job: Any, small: int, large: int) -> int:
+        return small if job.model in self.tiny else large
+
+    def _millions(self, job: Any, *sections: str) -> float:
+        """Return the millions of texts of a job's dataset, in these sections or in all."""
+        texts = self._texts(job.dataset, _is_counted(job))
+        return sum(sum(texts.get(name, {}).values()) for name in sections or texts) / 1e6
 
     def _model(self, job: Any) -> float:
         """Return the megabytes of a job with a model in the memory of its node: libraries and data
@@ -108,16 +104,20 @@ class JobResources:
         that are trained and, while a checkpoint is written, 2.6 GB of these with their moments:
         5.5, and a tenth to spare. Where all is trained, these are 4 and 12: 18, and a tenth.
         Where several GPUs share the model, the first process opens it, and others have 4 GB."""
-        training = self.config["models"][job.model]["training"]
-        slope = 20000 if training["method"] == "full" else 6000
-        return self._scaled(job, 4000, 16000, slope) + 4000 * (self.several.get(job.model, 1) - 1)
+        if job.model in self.tiny:
+            return 4000
+        is_whole = self.config["models"][job.model]["training"]["method"] == "full"
+        billions = self.sizes[job.model].parameters / 1e9
+        others = self.several.get(job.model, 1) - 1
+        return 16000 + (20000 if is_whole else 6000) * billions + 4000 * others
 
-    def _rows(self, job: Any) -> float:
+    def _ranking(self, job: Any) -> float:
         """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its
         examples that an estimator of each fold has beside the others', of which there are no more
         at a time than threads. Networks make none, and read a matrix that is mapped."""
         n, selector = 1e6 * self._millions(job, "inference"), self.config["selectors"][job.selector]
         fits = (selector.get("folds") or 0) * selector.get("seeds_averaged", 1)
-        most = min(n, selector.get("fit_sample") or n) * min(fits, THREADS)
-        copied = 0 if selector["kind"] == "mamushi" else 8 * most
-        return (n * 1000 + copied * self.sizes[job.model].hidden_size) / 1e6
+        examples = min(n, selector.get("fit_sample") or n) * min(fits, THREADS)
+        copied = 0 if selector["kind"] == "mamushi" else 8 * examples
+        texts = (n * 1000 + copied * self.sizes[job.model].hidden_size) / 1e6
+        return self._by_model(job, 4000, 16000) + texts
