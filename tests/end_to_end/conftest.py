@@ -1,11 +1,9 @@
-"""The demo at its smallest, run once for all that looks at what it leaves; a browser for pages."""
+"""The demo at its smallest, run once for all that looks at what it leaves."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.browser import Browser
 from tests.support.demo import run_all
 
 
@@ -16,10 +14,3 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     run_all(folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    started = Browser(tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()

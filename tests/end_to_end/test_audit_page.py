@@ -1,7 +1,11 @@
 """The page on which people answer, in headless Chromium: by keyboard, over reloads, two people, and
 1,000 texts."""
 
+import html
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +15,45 @@ from mamushi.cli import main
 from mamushi.io.files import read_json
 from mamushi.io.provenance import fingerprint
 from tests.support.audited import write_audited
-from tests.support.browser import CHROMIUM, Browser
 
 N = 1_000
 EVIL = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)><!-- &amp; $x"
 ODD = "two\nlines with \u202e a bidi override, \u2028 a separator and \x00 a zero"
-CODES = {"Backspace": 8, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13}
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom"]
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome is installed"),
 ]
+
+HEAD = """<script>
+const problems = [], saved = [];
+addEventListener("error", (event) => problems.push(String(event.message)), true);
+window.Blob = class { constructor(texts) { this.texts = texts; saved.push(texts[0]); } };
+URL.createObjectURL = () => "#";
+HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };
+const at = (id) => document.getElementById(id);
+const said = (id = "status") => at(id).textContent;
+const press = (...keys) => keys.forEach((key) => hold(key, {}));
+const hold = (key, more) => document.body.dispatchEvent(
+  new KeyboardEvent("keydown", { key, bubbles: true, ...more }));
+const begin = (name) => {
+  at("name").value = name;
+  at("name").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+};
+const pressed = () => [...document.querySelectorAll("[id^=answer][aria-pressed=true]")]
+  .map((element) => element.id);
+</script>"""
+"""What a person does on the page, and what it has saved."""
+END = """<script>
+const told = []; {script}
+const pre = document.createElement("pre");
+pre.textContent = JSON.stringify({{ told, problems, saved }});
+document.body.replaceChildren(pre);
+</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -37,79 +69,61 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"page": folder / "audit/audit.html", "order": order, "audit": fingerprint(audit)}
 
 
-@pytest.fixture
-def opened(browser: Browser, world: dict[str, Any]) -> Browser:
-    """The page as somebody opens it for the first time."""
-    browser.open(world["page"])
-    browser.run("localStorage.clear()")
-    browser.events.clear()
-    browser.open(world["page"])
-    return browser
+def play(page: Path, profile: Path, script: str) -> dict[str, Any]:
+    """What a script tells of the page that acts as a person would, in the browser of a profile."""
+    text = re.sub(r"<meta[^>]*Content-Security-Policy[^>]*>", HEAD, page.read_text("utf-8"))
+    acted = page.with_name("acted.html")
+    acted.write_text(text.replace("</body>", END.format(script=script) + "</body>"), "utf-8")
+    (told,) = re.findall(r"<pre>(.*)</pre>", opened(acted, profile), re.DOTALL)
+    return dict(json.loads(html.unescape(told)))
 
 
-def press(browser: Browser, *keys: str) -> None:
-    for key in keys:
-        browser.press(key, CODES.get(key, ord(key.upper()[0])))
+def opened(page: Path, profile: Path) -> str:
+    """The document of a page once it is there."""
+    line = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", page.as_uri()]
+    return subprocess.run(line, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
-def begin(browser: Browser, name: str) -> None:
-    browser.run(f"document.getElementById('name').value = {json.dumps(name)}")
-    browser.run("document.getElementById('name').focus()")
-    press(browser, "Enter")
-
-
-def said(browser: Browser, name: str = "status") -> str:
-    return str(browser.run(f"document.getElementById('{name}').textContent"))
-
-
-def pressed(browser: Browser) -> list[str]:
-    of = "[...document.querySelectorAll('[id^=answer][aria-pressed=true]')].map((e) => e.id)"
-    return list(browser.run(of))
-
-
-def test_keys_answer_and_go_back_and_every_answer_is_kept(opened: Browser) -> None:
-    begin(opened, " ")
-    assert said(opened, "refused") and not opened.run("document.getElementById('start').hidden")
-    # The texts, some of which are hostile, are on the page and run nothing.
-    assert opened.run("document.title") == "Audit of comments"
-    assert opened.run("document.querySelectorAll('img, b, script').length") == 2
-    begin(opened, "ana")
-    assert said(opened) == "ana: text 1 of 1,000, 0 answered"
-    first = said(opened, "text")
-    press(opened, "y", "n", "u")
-    assert said(opened) == "ana: text 4 of 1,000, 3 answered"
-    press(opened, "Backspace", "ArrowLeft", "ArrowLeft")
-    assert said(opened, "text") == first and pressed(opened) == ["answer-y"]
-    # Another answer in the place of the first, and on to the first text that has none.
-    press(opened, "n", "f")
-    assert said(opened) == "ana: text 4 of 1,000, 3 answered"
-    # A key that is held answers once; with Control it is the browser's.
-    for more in ({"autoRepeat": True}, {"modifiers": 2}):
-        opened.send("Input.dispatchKeyEvent", type="keyDown", key="y", **more)
-    assert said(opened) == "ana: text 4 of 1,000, 3 answered"
-    opened.open(Path(opened.run("decodeURI(location.pathname)")))
-    assert said(opened) == "ana: text 4 of 1,000, 3 answered"
-    press(opened, "ArrowLeft")
-    assert pressed(opened) == ["answer-u"]
-    assert opened.problems() == []
+def test_keys_answer_and_go_back_and_every_answer_is_kept(
+    world: dict[str, Any], tmp_path: Path
+) -> None:
+    found = play(world["page"], tmp_path, """
+        begin(" "); told.push(said("refused") !== "" && !at("start").hidden);
+        told.push(document.title, document.querySelectorAll("img, b").length);
+        begin("ana"); told.push(said()); const first = said("text");
+        press("y", "n", "u"); told.push(said());
+        press("Backspace", "ArrowLeft", "ArrowLeft"); told.push(said("text") === first, pressed());
+        press("n", "f"); told.push(said());
+        hold("y", { repeat: true }); hold("y", { ctrlKey: true }); told.push(said());
+    """)  # fmt: skip
+    # The texts, some of which are hostile, are on the page and run nothing. An answer takes the
+    # place of another one; a key that is held answers once, and with Control it is the browser's.
+    after = "ana: text 4 of 1,000, 3 answered"
+    before = "ana: text 1 of 1,000, 0 answered"
+    assert found["told"] == [
+        *(True, "Audit of comments", 0, before, after, True, ["answer-y"], after, after)
+    ]
+    script = 'told.push(said()); press("ArrowLeft"); told.push(pressed());'
+    again = play(world["page"], tmp_path, script)
+    assert again["told"] == [after, ["answer-u"]]
+    # The page as it is, whose one script runs by its digest.
+    assert after in opened(world["page"], tmp_path)
+    assert found["problems"] == again["problems"] == []
 
 
 def test_two_people_have_one_store_each_and_a_file_each(
-    opened: Browser, world: dict[str, Any], tmp_path: Path
+    world: dict[str, Any], tmp_path: Path
 ) -> None:
-    begin(opened, "ana")
-    press(opened, "y", "n", "u")
-    opened.run("document.getElementById('other').click()")
-    begin(opened, "Björn/2")
-    assert said(opened) == "Björn/2: text 1 of 1,000, 0 answered"
-    press(opened, "n")
-    saved = opened.download("document.getElementById('save').click()", tmp_path)
-    assert saved.name == "answers-Björn_2.json"
-    told = json.loads(saved.read_text(encoding="utf-8"))
-    assert told["annotator"] == "Björn/2" and told["answers"] == {world["order"][0]: "no"}
-    opened.run("document.getElementById('other').click()")
-    begin(opened, "ana")
-    assert said(opened) == "ana: text 4 of 1,000, 3 answered"
-    saved = opened.download("document.getElementById('save').click()", tmp_path)
-    told = json.loads(saved.read_text(encoding="utf-8"))
-    assert [*told["answers"].values()] == ["yes", "no", "unsure"]
+    found = play(world["page"], tmp_path, """
+        begin("ana"); press("y", "n", "u"); at("other").click();
+        begin("Björn/2"); told.push(said()); press("n"); at("save").click();
+        at("other").click(); begin("ana"); told.push(said()); at("save").click();
+    """)  # fmt: skip
+    assert found["told"] == ["Björn/2: text 1 of 1,000, 0 answered",
+                             "ana: text 4 of 1,000, 3 answered"]  # fmt: skip
+    of_björn, name, of_ana, _ = found["saved"]
+    assert name == "answers-Björn_2.json"
+    first, second = json.loads(of_björn), json.loads(of_ana)
+    assert first["annotator"] == "Björn/2" and first["audit"] == world["audit"]
+    assert first["answers"] == {world["order"][0]: "no"}
+    assert [*second["answers"].values()] == ["yes", "no", "unsure"]
