@@ -121,9 +121,9 @@ def test_two_people_have_one_store_each_and_a_file_each(
     """)  # fmt: skip
     assert found["told"] == ["Björn/2: text 1 of 1,000, 0 answered",
                              "ana: text 4 of 1,000, 3 answered"]  # fmt: skip
-    of_björn, name, of_ana, _ = found["saved"]
+    of_bjoern, name, of_ana, _ = found["saved"]
     assert name == "answers-Björn_2.json"
-    first, second = json.loads(of_björn), json.loads(of_ana)
+    first, second = json.loads(of_bjoern), json.loads(of_ana)
     assert first["annotator"] == "Björn/2" and first["audit"] == world["audit"]
     assert first["answers"] == {world["order"][0]: "no"}
     assert [*second["answers"].values()] == ["yes", "no", "unsure"]

@@ -34,191 +34,91 @@ def rope(kind: str, **more: Any) -> Options:
     return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
 
 
-LONGROPE = {
-    **rope(
-        "longrope",
-        short_factor=[1.0] * 4,
-        long_factor=[3.0, 4.0, 5.0, 6.0],
-        original_max_position_embeddings=ORIGINAL,
-        factor=8.0,
-    ),
-    "original_max_position_embeddings": ORIGINAL,
-}
-LLAMA3 = rope(
-    "llama3",
-    factor=4.0,
-    low_freq_factor=1.0,
-    high_freq_factor=4.0,
-    original_max_position_embeddings=16,
-)
-# Types of transformers' configurations, with what makes them tiny. Sliding windows are shorter than
-# the texts of the tests; no dropout, so that gradients can be compared.
-FAMILIES: dict[str, tuple[str, Options]] = {
-    "gpt2": ("gpt2", {**GPT, **STILL}),
-    "gpt_neo": (
-        "gpt_neo",
-        {
-            "hidden_size": 16,
-            "num_layers": 2,
-            "num_heads": 2,
-            "max_position_embeddings": 64,
-            "attention_types": [[["global", "local"], 1]],
-            "window_size": 4,
-        },
-    ),
-    "gpt_neox": ("gpt_neox", BLOCKS),
-    "gptj": ("gptj", {**GPT, "rotary_dim": 4}),
-    "opt": ("opt", {**WIDE, "ffn_dim": 32, "max_position_embeddings": 64, **STILL}),
-    "opt projected": (
-        "opt",
-        {
-            **WIDE,
-            "ffn_dim": 32,
-            "max_position_embeddings": 64,
-            **STILL,
-            "word_embed_proj_dim": 8,
-            "do_layer_norm_before": False,
-        },
-    ),
-    "bloom": ("bloom", {"hidden_size": 16, "n_layer": 2, "n_head": 2}),
-    "falcon": ("falcon", {**WIDE, "alibi": False}),
-    "falcon alibi": ("falcon", {**WIDE, "alibi": True}),
-    "phi": ("phi", {**BLOCKS, "partial_rotary_factor": 0.5, "qk_layernorm": True}),
-    "phi3": ("phi3", BLOCKS),
-    "phi3 longrope": ("phi3", {**BLOCKS, **LONGROPE}),
-    "llama": ("llama", GROUPED),
-    "llama dynamic": (
-        "llama",
-        {**GROUPED, "max_position_embeddings": ORIGINAL, **rope("dynamic", factor=4.0)},
-    ),
-    "llama longrope": ("llama", {**GROUPED, **LONGROPE}),
-    "llama linear": ("llama", {**GROUPED, **rope("linear", factor=2.0)}),
-    "llama yarn": (
-        "llama",
-        {**GROUPED, **rope("yarn", factor=4.0, original_max_position_embeddings=16)},
-    ),
-    "llama llama3": ("llama", {**GROUPED, **LLAMA3}),
-    "mistral": ("mistral", {**GROUPED, "sliding_window": 4}),
-    "mixtral": ("mixtral", {**GROUPED, **LOCAL}),
-    "olmo2": ("olmo2", BLOCKS),
-    "qwen2": ("qwen2", {**GROUPED, "tie_word_embeddings": True}),
-    "qwen3": ("qwen3", GROUPED),
-    "qwen3_moe": ("qwen3_moe", {**GROUPED, **EXPERTS, "decoder_sparse_step": 1}),
-    "qwen3_next": (
-        "qwen3_next",
-        {
-            **GROUPED,
-            **EXPERTS,
-            "shared_expert_intermediate_size": 16,
-            "layer_types": ["linear_attention", "full_attention"],
-            "linear_num_key_heads": 2,
-            "linear_num_value_heads": 2,
-            "linear_key_head_dim": 8,
-            "linear_value_head_dim": 8,
-        },
-    ),
-    "gemma": ("gemma", GROUPED),
-    "gemma2": ("gemma2", {**GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 8}),
-    "gemma3_text": (
-        "gemma3_text",
-        {
-            **GROUPED,
-            "sliding_window": 4,
-            "query_pre_attn_scalar": 8,
-            "layer_types": ["sliding_attention", "full_attention"],
-        },
-    ),
-    "granite": (
-        "granite",
-        {
-            **BLOCKS,
-            "logits_scaling": 4.0,
-            "embedding_multiplier": 3.0,
-            "residual_multiplier": 0.5,
-            "attention_multiplier": 0.2,
-        },
-    ),
-    "cohere2": (
-        "cohere2",
-        {
-            **BLOCKS,
-            "logit_scale": 0.25,
-            "sliding_window": 4,
-            "layer_types": ["sliding_attention", "full_attention"],
-        },
-    ),
-    "smollm3": ("smollm3", {**GROUPED, "no_rope_layers": [1, 0]}),
-    "gpt_oss": (
-        "gpt_oss",
-        {
-            **GROUPED,
-            **LOCAL,
-            "sliding_window": 4,
-            "layer_types": ["sliding_attention", "full_attention"],
-            **rope("default"),
-        },
-    ),
-    "mamba": ("mamba", STATE),
-    "mamba2": ("mamba2", {**STATE, "num_heads": 4, "head_dim": 8, "n_groups": 1, "chunk_size": 4}),
-    "recurrent_gemma": (
-        "recurrent_gemma",
-        {
-            **WIDE,
-            "intermediate_size": 32,
-            "lru_width": 16,
-            "attention_window_size": 4,
-            "block_types": ["recurrent", "attention"],
-        },
-    ),
-    "jamba": (
-        "jamba",
-        {
-            **BLOCKS,
-            "num_key_value_heads": 1,
-            "attn_layer_period": 2,
-            "attn_layer_offset": 1,
-            "expert_layer_period": 2,
-            "expert_layer_offset": 1,
-            "num_experts": 4,
-            "use_mamba_kernels": False,
-            "mamba_d_state": 4,
-        },
-    ),
-    "lfm2": ("lfm2", {**GROUPED, "layer_types": ["conv", "full_attention"]}),
-    "deepseek_v3": (
-        "deepseek_v3",
-        {
-            **BLOCKS,
-            "moe_intermediate_size": 16,
-            "n_routed_experts": 4,
-            "n_group": 1,
-            "topk_group": 1,
-            "num_experts_per_tok": 2,
-            "first_k_dense_replace": 1,
-            "kv_lora_rank": 8,
-            "q_lora_rank": 8,
-            "qk_rope_head_dim": 4,
-            "qk_nope_head_dim": 4,
-            "v_head_dim": 8,
-        },
-    ),
-    "llama4_text": (
-        "llama4_text",
-        {
-            **GROUPED,
-            **LOCAL,
-            "intermediate_size_mlp": 32,
-            "attention_chunk_size": 4,
-            "layer_types": ["chunked_attention", "full_attention"],
-        },
-    ),
+AT_FIRST: Options = {"original_max_position_embeddings": ORIGINAL}
+FACTORS: Options = {"short_factor": [1.0] * 4, "long_factor": [3.0, 4.0, 5.0, 6.0]}
+LONGROPE = {**rope("longrope", factor=8.0, **FACTORS, **AT_FIRST), **AT_FIRST}
+YARN = {**GROUPED, **rope("yarn", factor=4.0, original_max_position_embeddings=16)}
+LLAMA3 = rope("llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=16)  # fmt: skip
+TYPES = ["sliding_attention", "full_attention"]
+SLIDING: Options = {"sliding_window": 4, "layer_types": TYPES}
+DYNAMIC: Options = {**GROUPED, "max_position_embeddings": ORIGINAL}
+OPT: Options = {**WIDE, "ffn_dim": 32, "max_position_embeddings": 64, **STILL}
+# What makes transformers' configurations tiny, of the type that the first word of a name is. Sliding
+# windows are shorter than the texts of the tests; no dropout, so that gradients can be compared.
+FAMILIES: dict[str, Options] = {
+    "gpt2": {**GPT, **STILL},
+    "gpt_neo": {
+        **{"hidden_size": 16, "num_layers": 2, "num_heads": 2, "max_position_embeddings": 64},
+        **{"attention_types": [[["global", "local"], 1]], "window_size": 4},
+    },
+    "gpt_neox": BLOCKS,
+    "gptj": {**GPT, "rotary_dim": 4},
+    "opt": OPT,
+    "opt projected": {**OPT, "word_embed_proj_dim": 8, "do_layer_norm_before": False},
+    "bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2},
+    "falcon": {**WIDE, "alibi": False},
+    "falcon alibi": {**WIDE, "alibi": True},
+    "phi": {**BLOCKS, "partial_rotary_factor": 0.5, "qk_layernorm": True},
+    "phi3": BLOCKS,
+    "phi3 longrope": {**BLOCKS, **LONGROPE},
+    "llama": GROUPED,
+    "llama dynamic": {**DYNAMIC, **rope("dynamic", factor=4.0)},
+    "llama longrope": {**GROUPED, **LONGROPE},
+    "llama linear": {**GROUPED, **rope("linear", factor=2.0)},
+    "llama yarn": YARN,
+    "llama llama3": {**GROUPED, **LLAMA3},
+    "mistral": {**GROUPED, "sliding_window": 4},
+    "mixtral": {**GROUPED, **LOCAL},
+    "olmo2": BLOCKS,
+    "qwen2": {**GROUPED, "tie_word_embeddings": True},
+    "qwen3": GROUPED,
+    "qwen3_moe": {**GROUPED, **EXPERTS, "decoder_sparse_step": 1},
+    "qwen3_next": {
+        **{**GROUPED, **EXPERTS, "shared_expert_intermediate_size": 16},
+        **{"layer_types": ["linear_attention", "full_attention"]},
+        **{"linear_num_key_heads": 2, "linear_num_value_heads": 2},
+        **{"linear_key_head_dim": 8, "linear_value_head_dim": 8},
+    },
+    "gemma": GROUPED,
+    "gemma2": {**GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 8},
+    "gemma3_text": {**GROUPED, **SLIDING, "query_pre_attn_scalar": 8},
+    "granite": {
+        **{**BLOCKS, "logits_scaling": 4.0, "embedding_multiplier": 3.0},
+        **{"residual_multiplier": 0.5, "attention_multiplier": 0.2},
+    },
+    "cohere2": {**BLOCKS, **SLIDING, "logit_scale": 0.25},
+    "smollm3": {**GROUPED, "no_rope_layers": [1, 0]},
+    "gpt_oss": {**GROUPED, **LOCAL, **SLIDING, **rope("default")},
+    "mamba": STATE,
+    "mamba2": {**STATE, "num_heads": 4, "head_dim": 8, "n_groups": 1, "chunk_size": 4},
+    "recurrent_gemma": {
+        **{**WIDE, "intermediate_size": 32, "lru_width": 16, "attention_window_size": 4},
+        **{"block_types": ["recurrent", "attention"]},
+    },
+    "jamba": {
+        **{**BLOCKS, "num_key_value_heads": 1, "num_experts": 4},
+        **{"attn_layer_period": 2, "attn_layer_offset": 1},
+        **{"expert_layer_period": 2, "expert_layer_offset": 1},
+        **{"use_mamba_kernels": False, "mamba_d_state": 4},
+    },
+    "lfm2": {**GROUPED, "layer_types": ["conv", "full_attention"]},
+    "deepseek_v3": {
+        **{**BLOCKS, "moe_intermediate_size": 16, "n_routed_experts": 4, "n_group": 1},
+        **{"topk_group": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1},
+        **{"kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4},
+        **{"qk_nope_head_dim": 4, "v_head_dim": 8},
+    },
+    "llama4_text": {
+        **{**GROUPED, **LOCAL, "intermediate_size_mlp": 32, "attention_chunk_size": 4},
+        **{"layer_types": ["chunked_attention", "full_attention"]},
+    },
 }
 
 
 def tiny(family: str, seed: int = 0) -> PreTrainedModel:
     """A fresh tiny model of a family in fp32, in eval mode."""
-    kind, options = FAMILIES[family]
-    return of_kind(kind, options, seed)
+    return of_kind(family.partition(" ")[0], FAMILIES[family], seed)
 
 
 def of_kind(kind: str, options: Options, seed: int = 0) -> PreTrainedModel:

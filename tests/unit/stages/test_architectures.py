@@ -43,7 +43,7 @@ FP32, BF16 = 1e-3, 0.02
 def write_model(family: str, root: Path, **changes: int) -> None:
     """A random model with a tokenizer, its card, examples and their tokens."""
     tokenizer = tiny.train_tokenizer(tiny.FAMILIES["llama"], [" ".join(WORDS)], 280)
-    kind, options = FAMILIES[family]
+    kind, options = family.partition(" ")[0], FAMILIES[family]
     of_kind(kind, {**options, "vocab_size": len(tokenizer), **changes}).save_pretrained(
         root / "base"
     )
