@@ -39,7 +39,7 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.raking import plan_raking
 from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
-from mamushi.lm.training import finetune
+from mamushi.lm.training import Objective, Updated, finetune
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
@@ -164,7 +164,7 @@ class Bank:
         seed: int,
         texts: TokenSet,
         kept: NDArray[np.bool_] | None = None,
-        updated: Any = None,
+        updated: Updated = Objective.updated,
     ) -> None:
         """Train the base model on texts; ``kept`` says which of the ranked ones they are."""
         self.reset()

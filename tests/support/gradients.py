@@ -72,8 +72,8 @@ def step_gradients(
     """Loss and gradients of one step of 32 texts, by a model that may be cut over processes."""
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
+    sharding.shard(language_model, accelerator)
     if accelerator.num_processes > 1:
-        sharding.shard(language_model, accelerator)
         shares = [sharding.local(p).numel() for p in language_model.parameters()]
         assert sum(shares) < sum(p.numel() for p in language_model.parameters())
     texts = token_set(32) if texts is None else texts

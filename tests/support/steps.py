@@ -42,6 +42,6 @@ def step_of(
     ``micro_batch_size``; gives its loss and the gradient's norm."""
     given = {"batch_size": len(texts), **sizes}
     objective = mean_nll(language_model, texts, given, 0, accelerator)
-    module = training.prepared(objective, accelerator)
+    module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in language_model.parameters() if p.requires_grad]
     return partial(training.gradient, objective, module, objective.step(0), accelerator, trained)

@@ -1,11 +1,14 @@
 """Fine-tuning of tiny models as tests begin it."""
 
 from pathlib import Path
+from typing import Any
 
 from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
+from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import finetune
 from tests.support.models import TRAINING
@@ -17,14 +20,15 @@ def train(
     state: Path | None = None,
     fingerprint: str = "",
     total: int | None = None,
-    **changes: object,
+    **changes: Any,
 ) -> tuple[PreTrainedModel, dict[str, list[float]]]:
-    settings = TRAINING | changes
+    settings: dict[str, Any] = TRAINING | changes
     freeze(language_model, settings)
     accelerator = device.accelerator(str(settings["precision"]))
     device.place(language_model, str(settings["precision"]), accelerator.device)
-    if accelerator.num_processes > 1:
-        sharding.shard(language_model, accelerator)
+    sharding.shard(language_model, accelerator)
+    if total is None:
+        total = steps(len(texts), settings["batch_size"], settings["epochs"])
     log = finetune(
         language_model,
         texts,
@@ -32,7 +36,6 @@ def train(
         total=total,
         seed=1,
         accelerator=accelerator,
-        state=state,
-        fingerprint=fingerprint,
+        checkpoint=state and Checkpoint(state, fingerprint),
     )
     return language_model, log

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import Outcome, Unlearning
@@ -84,8 +85,8 @@ def run(
         # The tiny models start with higher losses than the limit for real ones.
         settings["stop_forget_loss"] = None
     language_model = start(precision=precision) if language_model is None else language_model
-    if (accelerator := device.accelerator(precision)).num_processes > 1:
-        sharding.shard(language_model, accelerator)
+    accelerator = device.accelerator(precision)
+    sharding.shard(language_model, accelerator)
     unlearning = Unlearning(
         language_model,
         texts_of("forget", 11, 1) if forget is None else forget,
@@ -97,7 +98,7 @@ def run(
         special=special,
         whole=whole,
     )
-    return language_model, unlearning.run(total, state, fingerprint)
+    return language_model, unlearning.run(total, state and Checkpoint(state, fingerprint))
 
 
 def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:

@@ -235,8 +235,7 @@ def sharded(folder: Path) -> np.ndarray[Any, Any]:
     language_model, how = model("llama"), HOW | {"learning_rate": 1e-3}
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
-    if accelerator.num_processes > 1:
-        sharding.shard(language_model, accelerator)
+    sharding.shard(language_model, accelerator)
     kept = Kept(folder / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
     read = (language_model, TEXTS)
     meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], kept=kept)

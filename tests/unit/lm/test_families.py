@@ -22,7 +22,7 @@ from mamushi.lm.embed import embed
 from mamushi.lm.generate import generate
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
-from mamushi.lm.training import gradient, mean_nll, prepared
+from mamushi.lm.training import gradient, mean_nll
 from tests.support.families import FAMILIES, VOCABULARY, tiny
 from tests.support.models import TRAINING
 
@@ -122,7 +122,7 @@ def test_a_step_has_the_gradient_of_its_texts_one_by_one(family: str) -> None:
     expected = unbatched_gradients(model, examples_of_step(0, len(TEXTS), 6, 0))
     objective = mean_nll(model, TEXTS, settings, 0, accelerator)
     trained = list(model.parameters())
-    gradient(objective, prepared(objective, accelerator), objective.step(0), accelerator, trained)
+    gradient(objective, objective.module, objective.step(0), accelerator, trained)
     largest = max(float(value.abs().max()) for value in expected.values())
     for name, parameter in model.named_parameters():
         found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -11,6 +11,7 @@ import pytest
 
 import mamushi
 from mamushi.lm import device, tiny
+from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from mamushi.lm.training import finetune
@@ -65,7 +66,8 @@ def ours(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     how = {**TRAINING, "epochs": 4.0, "batch_size": 16, "learning_rate": 1e-2}
     freeze(model, {**how, "method": "full"})
-    finetune(model, texts, how, seed=0, accelerator=device.accelerator("fp32"))
+    total = steps(len(texts), 16, 4.0)
+    finetune(model, texts, how, total=total, seed=0, accelerator=device.accelerator("fp32"))
     for each in (model, tokenizer):
         each.save_pretrained(folder)
     return folder

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from mamushi.lm import device
 from mamushi.unlearning.objective import TextLoss
-from mamushi.unlearning.saliency import gradients, largest
+from mamushi.unlearning.saliency import accumulate_gradients, largest
 from tests.support.models import model, token_set
 
 
@@ -50,7 +50,7 @@ def test_gradients_are_signed_sums_over_all_texts(micro: int) -> None:
     texts = token_set(9)
     found, reference = model("gemma2"), model("gemma2")
     found.train()
-    gradients(TextLoss(found), texts, micro, device.accelerator("fp32"))
+    accumulate_gradients(TextLoss(found), texts, micro, device.accelerator("fp32"))
     assert not found.training
     total = torch.zeros(())
     for row in range(len(texts)):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm.attention import Documents, supports, to_device
-from mamushi.lm.device import share_batches
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
@@ -88,15 +87,19 @@ def model_batches(
     purpose: str,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
     """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, their
-    batch, and whether the pass counts: processes share them, as ``share_batches``."""
+    batch, and whether the pass counts: processes take turns, and all make as many passes of a
+    sharded model, so that who has less to do repeats the first."""
     model.eval()
     shared = supports(model)
     if accelerator.device.type == "cpu":
         text_config = model.config.get_text_config(decoder=True)
         batch_tokens = min(batch_tokens, CACHED // text_config.hidden_size)
-    rows_of_batches = list(batches(texts.lengths, batch_tokens, shared=shared))
+    every = list(batches(texts.lengths, batch_tokens, shared=shared))
     with Progress(len(texts), purpose, "text") as progress:
-        for rows, counts in share_batches(rows_of_batches, accelerator):
+        for first in range(0, len(every), accelerator.num_processes):
+            place = first + accelerator.process_index
+            counts = place < len(every)
+            rows = every[place if counts else 0]
             yield rows, batch_of(texts, rows, accelerator.device, shared=shared), counts
             progress.advance(len(rows))
 

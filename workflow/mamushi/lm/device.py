@@ -6,21 +6,18 @@ import gc
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import InitProcessGroupKwargs
-from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel
 
-Item = TypeVar("Item")
 # The libraries live to the end; to look through them at each collection takes 0.25 s.
 gc.freeze()
 
@@ -102,21 +99,3 @@ def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTr
     for buffer in model.buffers():
         buffer.data = buffer.data.to(device)
     return model
-
-
-def share_batches(batches: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
-    """Give this process's share of the batches, each with whether it counts: all make as many
-    passes of a sharded model, and who has less to do repeats the first."""
-    processes = accelerator.num_processes
-    for first in range(0, len(batches), processes):
-        place = first + accelerator.process_index
-        yield (batches[place], True) if place < len(batches) else (batches[0], False)
-
-
-def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
-    """Sum the values of all processes, each of which has those of its batches and 0 elsewhere."""
-    if accelerator.num_processes == 1:
-        return values
-    total = accelerator.reduce(torch.from_numpy(values).to(accelerator.device), "sum")
-    summed: NDArray[Any] = total.cpu().numpy()
-    return summed

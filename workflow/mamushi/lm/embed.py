@@ -13,7 +13,6 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm.attention import to_device
 from mamushi.lm.batches import Batch, model_batches
-from mamushi.lm.device import all_reduce
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import body
 from mamushi.lm.tokens import TokenSet
@@ -78,7 +77,8 @@ def embed(
             vectors = np.zeros((*vectors.shape[:2], pooled.shape[2]), dtype=np.float16)
         if counts:
             vectors[:, rows] = pooled.cpu().numpy()
-    vectors = all_reduce(vectors, accelerator)
+    of_processes = torch.from_numpy(vectors).to(accelerator.device)
+    vectors = accelerator.reduce(of_processes, "sum").cpu().numpy()
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
         problem = "its embedding has values that are not finite in float16: the model has diverged"

@@ -109,8 +109,7 @@ def open_placed(
     prepare(model)
     is_cut = accelerator.num_processes > 1
     device.place(model, precision, torch.device("cpu") if is_cut else accelerator.device)
-    if is_cut:
-        sharding.shard(model, accelerator)
+    sharding.shard(model, accelerator)
     for edit in edits:
         if edit is not None:
             head.lay_over(model, edit)

@@ -16,8 +16,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.tables import DOMAINS
+from mamushi.lm.attention import to_device
 from mamushi.lm.batches import model_batches
-from mamushi.lm.device import all_reduce
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet
@@ -70,7 +70,7 @@ def token_nll(
     share the texts, and all have all of it. The ``table`` keeps the logits that it needs."""
     counts = texts.counted.astype(np.int64)
     starts = np.cumsum(counts) - counts
-    losses = np.zeros(int(counts.sum()))
+    losses = torch.zeros(int(counts.sum()), dtype=torch.float64, device=accelerator.device)
 
     passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity")
     for rows, batch, is_new in passes:
@@ -85,13 +85,12 @@ def token_nll(
         if is_new:
             before = np.cumsum(counts[rows]) - counts[rows]
             places = np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])
-            losses[places] = nll.cpu().numpy()
-    return all_reduce(losses, accelerator)
+            losses[to_device(places, nll.device)] = nll.double()
+    summed: NDArray[np.float64] = accelerator.reduce(losses, "sum").cpu().numpy()
+    return summed
 
 
-def perplexity_table(
-    result: TextNll, domains: NDArray[np.str_], remedy: str = "lower its learning_rate"
-) -> Mapping[str, list[Any]]:
+def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
     """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
     predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""
     columns: dict[str, list[Any]] = {}
@@ -101,7 +100,7 @@ def perplexity_table(
         mean = float(result.nll[rows].sum()) / tokens
         if not mean <= 700:
             problem = f"the mean NLL of the {domain} texts is {mean}: the model has diverged"
-            raise UserError(problem, do=remedy)
+            raise UserError(problem, do="lower its learning_rate")
         row = {"domain": domain, "texts": int(rows.sum()), "tokens": tokens, "nll": mean}
         for name, value in (row | {"perplexity": math.exp(mean)}).items():
             columns.setdefault(name, []).append(value)

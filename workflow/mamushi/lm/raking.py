@@ -23,7 +23,6 @@ from torch import Tensor
 
 from mamushi.io.tables import FORGET
 from mamushi.lm.batches import Batch
-from mamushi.lm.device import all_reduce
 from mamushi.lm.tokens import TokenSet, subset
 
 ROUNDS, CLOSE = 500, 1e-7
@@ -131,7 +130,7 @@ class LogitTable:
             nll = raked_nll(logits[inside], targets[inside], frequencies, self._accelerator)
             sums.index_add_(0, of[inside], nll.double())
         raked = np.full(len(self._texts), np.nan)
-        raked[self._raking.rows] = all_reduce(sums.cpu().numpy(), self._accelerator)
+        raked[self._raking.rows] = self._accelerator.reduce(sums, "sum").cpu().numpy()
         return raked
 
 
@@ -142,13 +141,13 @@ def raked_nll(
     once the mean prediction over all processes' positions is ``frequencies`` (T,)."""
     log_table = logits.log_softmax(1)
     table = log_table.exp()
-    positions = float(all_reduce(np.array([float(len(table))]), accelerator)[0])
+    positions = float(accelerator.reduce(table.new_tensor(len(table)).double(), "sum"))
     bias = np.zeros_like(frequencies)
     for _ in range(ROUNDS):
         weights = torch.from_numpy(np.exp(bias)).to(table)
         scales = 1.0 / (table @ weights)
-        shares = (weights * (table.t() @ scales)).double().cpu().numpy()
-        mean = all_reduce(shares, accelerator) / positions
+        shares = (weights * (table.t() @ scales)).double()
+        mean = accelerator.reduce(shares, "sum").cpu().numpy() / positions
         if np.abs(mean - frequencies).sum() < CLOSE:
             break
         bias += np.log(frequencies) - np.log(np.maximum(mean, 1e-30))

@@ -1,5 +1,5 @@
 """A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job, where a
-block is whole only while it computes. Checkpoints and trained tensors are stored whole."""
+block is whole only while it computes. What is stored of it is whole."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ _roots: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
 
 
 def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
-    """Shard the model of the first process over all, in place. Tensors of one unit that take
-    gradients must have one dtype."""
-    # By the options of the launcher.
-    accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin()
-    _roots[model] = fsdp2_prepare_model(accelerator, _Root(model))
+    """Cut the model of the first process, in place, over all of a job, where there are several.
+    Tensors of one unit that take gradients must have one dtype."""
+    if accelerator.num_processes > 1:
+        # By the options of the launcher.
+        accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin()
+        _roots[model] = fsdp2_prepare_model(accelerator, _Root(model))
 
 
 def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: Any) -> Any:

@@ -1,10 +1,14 @@
-"""The tensors that were trained, in a file of their own: stored, loaded, and put into a model."""
+"""Tensors in safetensors files: those that were trained, to be put into a model again, and the
+state of a training to go on from."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +25,39 @@ from mamushi.running import launch
 
 # How safetensors, written in Rust, reports a full disk.
 OS_ERROR = re.compile(r"os error (\d+)")
+MOMENTS = ("exp_avg", "exp_avg_sq")
+Trained = Mapping[str, torch.nn.Parameter]
 
 
 def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str, Any]) -> None:
     """Store the tensors that take gradients, in fp32, whole or not at all, with ``metadata``
-    (JSON). Of several processes the first one stores; where the model is sharded, all have to
-    call."""
-    tensors: dict[str, torch.Tensor] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            gathered = sharding.full_tensor(parameter.detach())
-            # One at a time: no GPU holds all of them.
-            tensors |= {} if launch.is_secondary() else {name: gathered.to("cpu", torch.float32)}
-    write(path, tensors, header(metadata))
+    (JSON), from the first process; where the model is sharded, all have to call."""
+    trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
+    write(path, gather(trained, torch.float32), metadata)
 
 
 def save_edit(path: str | Path, edit: head.HeadEdit, metadata: Mapping[str, Any]) -> None:
     """Store an edit of a model's logits, and nothing of the model, as ``save_trained`` does."""
-    tensors = edit.state_dict(prefix=head.EDIT_PREFIX)
-    write(path, {name: tensor.cpu() for name, tensor in tensors.items()}, header(metadata))
+    write(path, edit.cpu().state_dict(prefix=head.EDIT_PREFIX), metadata)
 
 
-def write(path: str | Path, tensors: Mapping[str, torch.Tensor], header: dict[str, str]) -> None:
+def gather(
+    named: Iterable[tuple[str, torch.Tensor]], dtype: torch.dtype | None = None
+) -> dict[str, torch.Tensor]:
+    """Return whole tensors, on the CPU, in the first process of a job; all have to call."""
+    # One at a time: no GPU holds all of them.
+    whole = ((name, sharding.full_tensor(tensor.detach())) for name, tensor in named)
+    return {name: t.to("cpu", dtype) for name, t in whole if not launch.is_secondary()}
+
+
+def write(
+    path: str | Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]
+) -> None:
     """Write a safetensors file whole or not at all, from the first process of a job."""
     if not launch.is_secondary():
         with atomic(path) as partial, writing_safetensors():
-            save_file({n: t.contiguous() for n, t in tensors.items()}, partial, metadata=header)
+            contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+            save_file(contiguous, partial, metadata=header(metadata))
 
 
 @contextmanager
@@ -85,3 +96,57 @@ def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
             named[name].data = stored.get_tensor(name).float()
             named[name].requires_grad_(True)
     return None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where the state of a training is kept, every so many ``seconds``; its ``fingerprint`` names
+    everything that the run depends on."""
+
+    path: Path
+    fingerprint: str
+    seconds: float = 0.0
+
+    def save(
+        self, trained: Trained, optimizer: torch.optim.Optimizer, log: Mapping[str, list[Any]]
+    ) -> None:
+        """Write trained parameters, Adam's moments, the random state and the log, as
+        ``save_trained`` does."""
+
+        def of_parameters() -> Iterator[tuple[str, torch.Tensor]]:
+            for name, parameter in trained.items():
+                # What no gradient has reached has none.
+                state = optimizer.state[parameter] or dict.fromkeys(
+                    MOMENTS, torch.zeros_like(parameter)
+                )
+                yield f"parameter.{name}", parameter
+                yield from ((f"{moment}.{name}", state[moment]) for moment in MOMENTS)
+
+        tensors = {"random": torch.get_rng_state(), **gather(of_parameters())}
+        for name, column in log.items():
+            numbers = [math.nan if value is None else value for value in column]
+            tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)
+        write(self.path, tensors, {"fingerprint": self.fingerprint, "step": len(log["step"])})
+
+    def restore(
+        self, trained: Trained, optimizer: torch.optim.Optimizer, log: dict[str, list[Any]]
+    ) -> None:
+        """Load what ``save`` wrote into parameters, optimizer and log. A file of another run or a
+        damaged one is passed over: a checkpoint is never a source of truth."""
+        # A killed save of another host, which no one else will sweep; this path has one writer.
+        for earlier in self.path.parent.glob(f".{self.path.name}.*.part"):
+            earlier.unlink(missing_ok=True)
+        with suppress(FileNotFoundError, SafetensorError), safe_open(self.path, "pt") as file:
+            metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
+            if metadata.get("fingerprint") != self.fingerprint:
+                return
+            for name, parameter in trained.items():
+                moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
+                for key, value in {"parameter": parameter, **moments}.items():
+                    sharding.fill(value, file.get_tensor(f"{key}.{name}"))
+                step = torch.tensor(float(metadata["step"]), device=parameter.device)
+                optimizer.state[parameter] = {"step": step, **moments}
+            for name in log:
+                numbers = file.get_tensor(f"log.{name}").tolist()
+                log[name] = [None if math.isnan(value) else value for value in numbers]
+            torch.set_rng_state(file.get_tensor("random"))

@@ -153,8 +153,7 @@ def pretrain(
     rate = float(settings["learning_rate"])
     descent = Descent(rate, *DESCENT, "cosine", warmup=rise, rise=rise, vectors_decay=False)
     model.train().requires_grad_(True)
-    remedy = "lower pretraining.learning_rate"
-    objective = Objective(model, model, "pretraining", remedy, step, together=False)
+    objective = Objective("pretraining", model, model, step)
     log = Training(objective, descent, steps, device.accelerator("fp32")).run()
     model.eval()
     return log

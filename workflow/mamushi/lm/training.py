@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,12 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import checkpoint, sharding
+from mamushi.lm import sharding
 from mamushi.lm.attention import supports
-from mamushi.lm.batches import batch_of, examples_of_step, remaining_of_step, steps
-from mamushi.lm.device import all_reduce, deterministic, lacks_kernel
+from mamushi.lm.batches import batch_of, examples_of_step, remaining_of_step
+from mamushi.lm.device import deterministic, lacks_kernel
 from mamushi.lm.loss import TokenLoss
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
 from mamushi.running import interruption
 from mamushi.running.progress import Progress
@@ -52,19 +52,15 @@ class Step:
 class Objective:
     """What is minimized, and over what."""
 
+    name: str
+    """What the user calls the training."""
     model: PreTrainedModel
     module: nn.Module
     """What shares call, with the model in it."""
-    name: str
-    """What the user calls the training."""
-    remedy: str
-    """What helps when it diverges."""
     step: Callable[[int], Step]
     """Gives a step by its number, counted from 0."""
     losses: tuple[str, ...] = ("loss",)
     """Names of what each share gives; the first one is minimized."""
-    together: bool = True
-    """Whether processes share a step; otherwise each does it all."""
     ends: Callable[[Mapping[str, list[float]]], bool] | None = None
     """Whether the training ends before the update of the step that was logged last. If this is
     given, each step waits for the device and must be finite before its update."""
@@ -124,36 +120,35 @@ class Descent:
         return peak
 
 
-@dataclass
 class Training:
     """Trains the parameters of the objective's model that require a gradient, in place.
 
-    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and when the
-    process is asked to end; a training of the file's ``fingerprint`` goes on from it, on the CPU
-    bit for bit as if it had never stopped.
+    With a ``checkpoint``, everything is saved there from time to time, and when the process is
+    asked to end; a training of its fingerprint goes on from it, on the CPU bit for bit as if it had
+    never stopped.
     """
 
-    objective: Objective
-    descent: Descent
-    total: int
-    accelerator: Accelerator
-    state: Path | None = None
-    fingerprint: str = ""
-    checkpoint_seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        named = self.objective.model.named_parameters()
+    def __init__(
+        self,
+        objective: Objective,
+        descent: Descent,
+        total: int,
+        accelerator: Accelerator,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.objective, self.descent, self.total = objective, descent, total
+        self.accelerator, self.checkpoint = accelerator, checkpoint
+        named = objective.model.named_parameters()
         self.trained = {name: parameter for name, parameter in named if parameter.requires_grad}
-        optimizer = self.descent.optimizer(self.trained.values())
-        before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
-        names = (*before, *self.objective.losses, *after, "gradient_norm", "seconds")
-        self.log: Log = {name: [] for name in names}
+        optimizer = descent.optimizer(self.trained.values())
+        after = ("tokens", "tokens_per_second", "learning_rate", "gradient_norm", "seconds")
+        self.log: Log = {name: [] for name in ("step", "epoch", *objective.losses, *after)}
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
         """Steps that are not yet logged, and their losses."""
-        if self.state is not None:
-            checkpoint.restore(self.state, self.fingerprint, self.trained, optimizer, self.log)
-        self.module = prepared(self.objective, self.accelerator)
-        self.optimizer = self.accelerator.prepare_optimizer(optimizer)
+        if checkpoint is not None:
+            checkpoint.restore(self.trained, optimizer, self.log)
+        self.module = accelerator.prepare_model(objective.module, evaluation_mode=True)
+        self.optimizer = accelerator.prepare_optimizer(optimizer)
         self.optimizer.zero_grad(set_to_none=True)
         self.last, self.saved = float(sum(self.log["seconds"][-1:])), time.monotonic()
         self.began = self.saved - self.last
@@ -162,11 +157,11 @@ class Training:
         """Take the steps, and return what happened in each: parallel columns of an artifact, with
         None for a norm that was not taken. Raises ``UserError`` that names the step when a loss or
         the gradient's norm is not finite."""
-        start, several = len(self.log["step"]), self.accelerator.num_processes > 1
+        start = len(self.log["step"])
         with (
             # A step of several processes that fails in one of them cannot be taken again.
-            deterministic(strict=not several),
-            interruption.noticed(self.state is not None) as notice,
+            deterministic(strict=self.accelerator.num_processes == 1),
+            interruption.noticed(self.checkpoint is not None) as notice,
             Progress(self.total, self.objective.name, "step", start=start) as progress,
         ):
             for number in range(start, self.total):
@@ -175,8 +170,7 @@ class Training:
                 if progress.due() or len(self.waiting) >= WAITING:
                     self.collect()
                 stop = notice.at(number + 1, self.accelerator)
-                if self.state is not None and (stop is not None or self.is_late(number + 1)):
-                    self.save(self.state)
+                self.save(number + 1, stop is not None)
                 if stop is not None:
                     raise interruption.Stopped(stop, f" after step {number + 1} of {self.total}")
                 progress.advance(1, self.note())
@@ -186,20 +180,20 @@ class Training:
         self.accelerator.free_memory()
         return self.log
 
-    def is_late(self, steps: int) -> bool:
-        """Return whether a state is due: all processes bring their shards, and have to agree."""
-        if self.accelerator.num_processes > 1 and steps % interruption.TOGETHER:
-            return False
-        late = np.array([time.monotonic() - self.saved >= self.checkpoint_seconds], np.int64)
-        return bool(all_reduce(late, self.accelerator)[0])
-
-    def save(self, state: Path) -> None:
-        """Save everything of now."""
-        self.collect()
-        self.saved = time.monotonic()
-        checkpoint.save(state, self.fingerprint, self.trained, self.optimizer, self.log)
-        # The first process that ends takes the others along, also the one that writes.
-        self.accelerator.wait_for_everyone()
+    def save(self, steps: int, at_once: bool) -> None:
+        """Save everything after so many steps, ``at_once`` or where it is time: all processes bring
+        their shards, and have to agree."""
+        alone = self.accelerator.num_processes == 1
+        if self.checkpoint is None or not (at_once or alone or steps % interruption.TOGETHER == 0):
+            return
+        late = time.monotonic() - self.saved >= self.checkpoint.seconds
+        agreed = torch.tensor([at_once or late], dtype=torch.int64, device=self.accelerator.device)
+        if self.accelerator.reduce(agreed, "sum"):
+            self.collect()
+            self.saved = time.monotonic()
+            self.checkpoint.save(self.trained, self.optimizer, self.log)
+            # The first process that ends takes the others along, also the one that writes.
+            self.accelerator.wait_for_everyone()
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""
@@ -247,7 +241,7 @@ class Training:
             for name, value in losses.items():
                 if not math.isfinite(value):
                     problem = f"the {name.replace('_', ' ')} is {value} at step {row['step']}"
-                    do = self.objective.remedy
+                    do = "lower its learning_rate, or train in fp32"
                     raise UserError(problem, where=self.objective.name, do=do)
             for name, column in self.log.items():
                 column.append((row | losses).get(name))
@@ -255,16 +249,8 @@ class Training:
 
     def note(self) -> str:
         """Return the losses and the speed of the last logged step, for who waits."""
-        names = (*self.objective.losses, "tokens_per_second")
-        return ", ".join(
-            f"{n.replace('_', ' ')} {self.log[n][-1]:,.3f}" for n in names if self.log[n]
-        )
-
-
-def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
-    """Return the objective's module as shares call it: in the precision of the training."""
-    module: nn.Module = accelerator.prepare_model(objective.module, evaluation_mode=True)
-    return module
+        last = {name: self.log[name][-1:] for name in (*self.objective.losses, "tokens_per_second")}
+        return ", ".join(f"{n.replace('_', ' ')} {v[0]:,.3f}" for n, v in last.items() if v)
 
 
 def gradient(
@@ -277,7 +263,6 @@ def gradient(
 ) -> Tensor:
     """Leave the gradient of a step in ``trained``; return its losses and, if asked for, the norm of
     that gradient: (losses + 1,), for which nothing here waits."""
-    processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
     # Autocast keeps its casts of weights until the outermost context ends: this one, so that they
     # are cast for the first micro-batch alone.
@@ -286,13 +271,12 @@ def gradient(
         for share in step.shares:
             losses = share(module)
             # Gradients are averaged over processes; multiplied back, they are the sum.
-            accelerator.backward(losses[0] * processes)
+            accelerator.backward(losses[0] * accelerator.num_processes)
             sums += torch.stack(list(losses)).detach()
     finally:
         torch.autocast_decrement_nesting()
         torch.clear_autocast_cache()
-    if processes > 1:
-        sums = accelerator.reduce(sums, "sum")
+    sums = accelerator.reduce(sums, "sum")
     objective.adjust()
     if not norm:
         return sums
@@ -318,20 +302,19 @@ def mean_nll(
     accelerator: Accelerator,
     name: str = "fine-tune",
     remaining: NDArray[np.bool_] | None = None,
+    updated: Updated = Objective.updated,
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
     predicted tokens, sum w nll / sum w. ``remaining`` is that of ``examples_of_step``; with
     ``steps: aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    shared, counted = supports(model), texts.counted
-    aligned = remaining is not None and settings.get("steps") == "aligned"
-    passed = len(remaining) if remaining is not None and aligned else len(texts)
+    shared, counted, passed = supports(model), texts.counted, len(texts)
+    rows_of = partial(examples_of_step, examples=len(texts), remaining=remaining)
+    if remaining is not None and settings.get("steps") == "aligned":
+        passed, rows_of = len(remaining), partial(remaining_of_step, remaining=remaining)
 
     def step(number: int) -> Step:
-        if remaining is not None and aligned:
-            rows = remaining_of_step(number, batch, seed, remaining)
-        else:
-            rows = examples_of_step(number, len(texts), batch, seed, remaining)
+        rows = rows_of(number, batch_size=batch, seed=seed)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         weight = float(counted[rows].sum()) or 1.0
         pieces = micro_batches(rows, size, accelerator)
@@ -344,8 +327,7 @@ def mean_nll(
         batch = batch_of(texts, read, accelerator.device, shared=shared)
         return [module(batch) * ((len(rows) > 0) / weight)]
 
-    remedy = "lower training.learning_rate or train in fp32"
-    return Objective(model, TokenLoss(model), name, remedy, step)
+    return Objective(name, model, TokenLoss(model), step, updated=updated)
 
 
 def finetune(
@@ -353,31 +335,24 @@ def finetune(
     texts: TokenSet,
     settings: Mapping[str, Any],
     *,
-    total: int | None = None,
+    total: int,
     seed: int,
     accelerator: Accelerator,
     name: str = "fine-tune",
-    state: Path | None = None,
-    fingerprint: str = "",
+    checkpoint: Checkpoint | None = None,
     remaining: NDArray[np.bool_] | None = None,
-    updated: Updated | None = None,
+    updated: Updated = Objective.updated,
 ) -> Log:
     """Train the parameters that require a gradient, in place, on the texts, by AdamW over batches
-    of ``batch_size`` texts and ``total`` steps, by default those of ``steps``. ``state`` and
-    ``fingerprint`` are those of ``Training``, ``remaining`` is that of ``examples_of_step`` and
-    ``updated`` that of ``Objective``. Raises ``UserError`` when there is nothing to train on, and
-    as ``Training``.
+    of ``batch_size`` texts and ``total`` steps. ``checkpoint`` is that of ``Training``,
+    ``remaining`` that of ``examples_of_step`` and ``updated`` that of ``Objective``. Raises
+    ``UserError`` when there is nothing to train on, and as ``Training``.
     """
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
-    if total is None:
-        total = steps(len(texts), int(settings["batch_size"]), float(settings["epochs"]))
     warmup = int(settings["warmup_steps"])
     rate, schedule = float(settings["learning_rate"]), settings["schedule"]
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
-    objective = mean_nll(model, texts, settings, seed, accelerator, name, remaining)
-    if updated is not None:
-        objective = replace(objective, updated=updated)
+    objective = mean_nll(model, texts, settings, seed, accelerator, name, remaining, updated)
     model.train()
-    seconds = float(settings["checkpoint_seconds"])
-    return Training(objective, descent, total, accelerator, state, fingerprint, seconds).run()
+    return Training(objective, descent, total, accelerator, checkpoint).run()

@@ -19,11 +19,9 @@ import ctypes, runpy, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends, however that ends
 runpy.run_module("accelerate.commands.launch", run_name="__main__")
 """
-OPTIONS = (
-    *("--use_fsdp", "--fsdp_version=2", "--fsdp_auto_wrap_policy=TRANSFORMER_BASED_WRAP"),
-    *("--fsdp_cpu_ram_efficient_loading=true", "--mixed_precision=no", "--dynamo_backend=no"),
-    *("--num_machines=1", "--main_process_port=0"),
-)
+OPTIONS = """--use_fsdp --fsdp_version=2 --fsdp_auto_wrap_policy=TRANSFORMER_BASED_WRAP
+--fsdp_cpu_ram_efficient_loading=true --mixed_precision=no --dynamo_backend=no --num_machines=1
+--main_process_port=0"""
 
 
 def process_count(model_card: Path | None) -> int:
@@ -41,6 +39,6 @@ def is_secondary() -> bool:
 def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:
     """Run ``module`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, that of the signal that came, or 1 where a process failed."""
-    line = [sys.executable, "-c", LAUNCHER, *OPTIONS, f"--num_processes={count}"]
+    line = [sys.executable, "-c", LAUNCHER, *OPTIONS.split(), f"--num_processes={count}"]
     status, received = wait_for(subprocess.Popen([*line, "--module", module, *words]))
     return 128 + received if received else status

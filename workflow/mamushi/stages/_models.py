@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mamushi.io.schemas import Table
+    from mamushi.lm.storage import Checkpoint
 
 
 class Cell(Settings):
@@ -91,6 +92,15 @@ def state_of(card: Path) -> Path:
     """Return the checkpoint from which a killed training goes on; deleted when all is written, of a
     retrained model when it has been measured."""
     return card.with_name(f"{card.name}.state")
+
+
+def checkpoint_of(card: Path, job: Job) -> Checkpoint:
+    """Return where the state of a job's training is kept, beside its card."""
+    from mamushi.io.provenance import fingerprint
+    from mamushi.lm.storage import Checkpoint
+
+    seconds = float(job.execution.checkpoint_seconds)
+    return Checkpoint(state_of(card), fingerprint(job.origin), seconds)
 
 
 def record_training(

@@ -11,7 +11,7 @@ from mamushi.config.sections import Training
 from mamushi.config.settings import Settings, setting
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, record_training, state_of
+from mamushi.stages._models import Cell, checkpoint_of, record_training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +104,6 @@ def finetune(
     """Fine-tune a base model on a section's texts, without those of a removal list, or with spans
     of tokens left out of the loss. A killed run of the same origin goes on from its state."""
     from mamushi.io import schemas
-    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import read_table
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
@@ -129,8 +128,7 @@ def finetune(
         accelerator=accelerator,
         total=read.steps,
         name=settings.role,
-        state=state_of(card),
-        fingerprint=fingerprint(job.origin),
+        checkpoint=checkpoint_of(card, job),
         remaining=read.remaining,
     )
     save_trained(tensors, model, job.origin)

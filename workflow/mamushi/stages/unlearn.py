@@ -11,7 +11,14 @@ from mamushi.config.settings import setting
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Trains, open_arm, record_training, speed_up, state_of
+from mamushi.stages._models import (
+    Cell,
+    Trains,
+    checkpoint_of,
+    open_arm,
+    record_training,
+    speed_up,
+)
 
 GPU = ("unlearn",)
 
@@ -61,7 +68,6 @@ def unlearn(
     """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
     either all texts. An unlearner that trains nothing leaves an edit of its logits."""
     from mamushi.io import schemas
-    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
     from mamushi.lm import storage
     from mamushi.lm.loading import open_tokenizer
@@ -92,7 +98,7 @@ def unlearn(
             total = loop.steps_of(len(selected), len(forget), settings.training.model_dump())
             labels = frozenset(tokenizer.all_special_ids), tokenizer.get_vocab().values()
             run = loop.Unlearning(*read, execution, seed, accelerator, *labels, whole=forget)
-            outcome = run.run(total, state_of(card), fingerprint(job.origin))
+            outcome = run.run(total, checkpoint_of(card, job))
         storage.save_trained(tensors, model, job.origin)
         counts = {"trained_parameters": model.num_parameters(only_trainable=True)}
     if accelerator.is_main_process:

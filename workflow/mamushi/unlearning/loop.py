@@ -6,11 +6,9 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -18,15 +16,14 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
-from mamushi.lm.device import all_reduce
 from mamushi.lm.parameters import decoder_blocks
-from mamushi.lm.perplexity import TextNll, text_nll
-from mamushi.lm.sharding import local
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Descent, Objective, Step, Training, micro_batches
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
-from mamushi.unlearning.saliency import gradients, largest
+from mamushi.unlearning.saliency import SaliencyMask
 
 
 @dataclass(frozen=True)
@@ -105,33 +102,40 @@ class Unlearning:
         self.batch, self.retain_batch = min(batch, len(self.forget)), min(batch, len(self.retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.
         self.retain_seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0])
-        self.shared = supports(self.model)
-        stops = self.method.stops
-        self.limit: float | None = None if stops is None else self.settings[stops]
+        self.shared, self.loss_of = supports(self.model), TextLoss(self.model)
+        self.stopped_at: int | None = None
+        # What follows is of the start model: it comes before anything is restored or trained.
+        self.limit = self.settings[self.method.stops] if self.method.stops else None
         if self.limit is not None and self.whole is not None:
             self.limit += self._above_texts(self.whole)
-        self.stopped_at: int | None = None
-        # Of the start model, so that it comes before anything is restored or trained.
-        self.masked: int | None = None
-        self.masks: list[tuple[nn.Parameter, Tensor, Tensor]] = []
+        self.mask: SaliencyMask | None = None
         if self.method.saliency is not None:
-            self._hold(float(self.settings[self.method.saliency]))
-        self.start_nll = self._text_nll(self.forget).nll if self.method.start_nll else None
+            sparsity = float(self.settings[self.method.saliency])
+            how = (self.forget, sparsity, self.size, self.accelerator)
+            self.mask = SaliencyMask(self.loss_of, *how)
+        self.start_nll = self._text_nll(self.forget) if self.method.start_nll else None
 
-    def run(self, total: int, state: Path | None = None, fingerprint: str = "") -> Outcome:
-        """Take ``total`` steps, by ``Training``, to which the options go."""
-        # Frozen blocks run without dropout, as they do where their states are read from disk.
+    def run(self, total: int, checkpoint: Checkpoint | None = None) -> Outcome:
+        """Take ``total`` steps, by ``Training``, to which the ``checkpoint`` goes."""
+        # Frozen blocks run without dropout.
         self.model.eval()
         for block in decoder_blocks(self.model)[1]:
             block.train(any(p.requires_grad for p in block.parameters()))
+        names, mask = ("loss", "forget_loss", "retain_loss"), self.mask
+        held: dict[str, Any] = {}
+        if mask is not None:
+            held = {"adjust": mask.mask_gradients, "updated": mask.restore}
+        objective = Objective(
+            self.name, self.model, self.loss_of, self.step, names, self.ends, **held
+        )
         descent = Descent.of(float(self.settings["learning_rate"]), self.training)
-        how = (state, fingerprint, float(self.execution["checkpoint_seconds"]))
-        columns = Training(self.objective(), descent, total, self.accelerator, *how).run()
+        columns = Training(objective, descent, total, self.accelerator, checkpoint).run()
         columns["forget_mean"] = [self.mean(columns, s + 1) for s in range(len(columns["step"]))]
-        return Outcome(columns, self.stopped_at, self.masked)
+        return Outcome(columns, self.stopped_at, mask.masked if mask else None)
 
-    def _text_nll(self, texts: TokenSet) -> TextNll:
-        return text_nll(self.model, texts, int(self.execution["batch_tokens"]), self.accelerator)
+    def _text_nll(self, texts: TokenSet) -> NDArray[np.float64]:
+        batch_tokens = int(self.execution["batch_tokens"])
+        return text_nll(self.model, texts, batch_tokens, self.accelerator).nll
 
     def _above_texts(self, whole: TokenSet) -> float:
         """Return how far the mean NLL of the tokens to unlearn is above that of their texts: the
@@ -139,47 +143,9 @@ class Unlearning:
         of_texts = subset(whole, np.flatnonzero(np.isin(whole.ids, self.forget.ids)))
         if np.array_equal(of_texts.counted, self.forget.counted):
             return 0.0
-        tokens, texts = map(self._text_nll, (self.forget, of_texts))
-        of_tokens = float(tokens.nll.sum() / tokens.tokens.sum())
-        return of_tokens - float(texts.nll.sum() / texts.tokens.sum())
-
-    def _hold(self, sparsity: float) -> None:
-        """Keep of each trained tensor a mask of the weights that must stay as they are, and a copy
-        of it as it is now."""
-        gradients(TextLoss(self.model), self.forget, self.size, self.accelerator)
-        trained = {n: p for n, p in self.model.named_parameters() if p.grad is not None}
-        shards = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
-        free = largest(shards, sparsity, self.accelerator)
-        self.model.zero_grad(set_to_none=True)
-        self.masks = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
-        masked = np.array([sum(int(mask.sum()) for _, mask, _ in self.masks)])
-        self.masked = int(all_reduce(masked, self.accelerator)[0])
-
-    def objective(self) -> Objective:
-        return Objective(
-            self.model,
-            TextLoss(self.model),
-            self.name,
-            f"lower unlearners.{self.name}.learning_rate, or set training.precision to fp32",
-            self.step,
-            ("loss", "forget_loss", "retain_loss"),
-            ends=self.ends,
-            adjust=self.adjust,
-            updated=self.restore,
-        )
-
-    def adjust(self) -> None:
-        for parameter, mask, _ in self.masks:
-            if parameter.grad is not None:
-                local(parameter.grad).masked_fill_(mask, 0.0)
-
-    @torch.no_grad()
-    def restore(self, step: int, optimizer: object) -> None:
-        # Their gradient is 0, but weight decay moves them all the same. One pass over each tensor,
-        # where a scatter would first count the places of its mask.
-        for parameter, mask, start in self.masks:
-            shard = local(parameter.detach())
-            torch.where(mask, start, shard, out=shard)
+        both = (self.forget, of_texts)
+        tokens, texts = (self._text_nll(of).sum() / int(of.counted.sum()) for of in both)
+        return float(tokens) - float(texts)
 
     def mean(self, log: Mapping[str, list[float]], step: int) -> float:
         """Average the forget loss over the window that ends with ``step``, counted from 1."""
@@ -187,6 +153,7 @@ class Unlearning:
         return sum(window) / len(window)
 
     def ends(self, log: Mapping[str, list[float]]) -> bool:
+        """Return whether the forget loss is above its limit, before the last step's update."""
         step = len(log["step"])
         if self.limit is None or (mean := self.mean(log, step)) <= self.limit:
             return False
@@ -197,8 +164,8 @@ class Unlearning:
         return True
 
     def step(self, number: int) -> Step:
+        """Return the step of this number, from 0, of texts of both domains."""
         texts = self.texts_of(number)
-        # Predicted tokens and texts of forget, then of retain.
         counts = [
             [text.predicted for text in texts if text.texts is domain]
             for domain in (self.forget, self.retain)
@@ -207,7 +174,7 @@ class Unlearning:
         pieces = micro_batches(texts, self.size, self.accelerator)
         shares = [partial(self._losses, piece, sizes) for piece in pieces]
         epoch = (number + 1) * self.batch / len(self.forget)
-        return Step(shares, sizes[0][0] + sizes[1][0], epoch)
+        return Step(shares, sum(tokens for tokens, _ in sizes), epoch)
 
     def texts_of(self, number: int) -> list[_Text]:
         """Return the texts of step ``number`` that have a token to predict, forget texts first."""
@@ -228,7 +195,8 @@ class Unlearning:
     def _losses(
         self, texts: Sequence[_Text], sizes: Sequence[tuple[int, int]], module: nn.Module
     ) -> list[Tensor]:
-        """Compute the losses by one forward pass over texts of both domains."""
+        """Compute the losses by one forward pass over texts of both domains, of each of which the
+        step has a number of predicted tokens and of texts, its ``sizes``."""
         device = self.accelerator.device
         # A process without a text runs the model all the same, on one that does not count.
         read = texts or [_Text(self.forget, 0, self.forget[0])]

@@ -29,7 +29,6 @@ from mamushi.lm.training import Descent, Objective, Step, Training
 
 # Betas, epsilon and weight decay: what all fine-tuning here has by default.
 DESCENT = ((0.9, 0.999), 1e-8, 0.01)
-REMEDY = "lower probe.relearning.learning_rate"
 
 
 def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
@@ -76,14 +75,16 @@ def relearn(
         return Step(shares, tokens, (number + 1) * batch / len(few))
 
     def loss(rows: NDArray[np.int64], tokens: int, module: nn.Module) -> list[Tensor]:
-        return [module(batch_of(few, rows, accelerator.device, shared=shared)) / tokens]
+        batch = batch_of(few, rows, accelerator.device, shared=shared)
+        # All processes add the same.
+        return [module(batch) / (tokens * accelerator.num_processes)]
 
     def measure(step: int, optimizer: object = None) -> None:
         if step not in measured_steps:
             return
         nll = text_nll(model, held_out, batch_tokens, accelerator)
         with located(f"relearning, after step {step}"):
-            table = perplexity_table(nll, held_out.domains, REMEDY)
+            table = perplexity_table(nll, held_out.domains)
         columns["step"].append(step)
         columns["examples"].append(len(few))
         for domain, value in zip(table["domain"], table["perplexity"], strict=True):
@@ -93,9 +94,7 @@ def relearn(
             for name, values in (("id", held_out.ids), ("tokens", nll.tokens), ("nll", nll.nll)):
                 texts[name] += values[forget].tolist()
 
-    objective = Objective(
-        model, TokenLoss(model), "relearning", REMEDY, step, together=False, updated=measure
-    )
+    objective = Objective("relearning", model, TokenLoss(model), step, updated=measure)
     model.eval()
     measure(0)
     descent = Descent(float(settings["learning_rate"]), *DESCENT)

@@ -1,6 +1,6 @@
-"""Which weights matter for the forget texts: SalUn's mask (Fan et al. 2024), m = 1(|g| >= gamma)
-with g the gradient of the forget loss at the start model, where gamma, one for all tensors, is such
-that a share of 1 - sparsity of the weights is kept."""
+"""SalUn's mask (Fan et al. 2024): which of the trained weights matter for the forget texts,
+m = 1(|g| >= gamma) with g the gradient of the forget loss at the start model, where
+gamma, one for all tensors, is such that a share of 1 - sparsity of the weights is free."""
 
 from __future__ import annotations
 
@@ -8,40 +8,66 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
 
-import numpy as np
 import torch
 from accelerate import Accelerator
 
-from mamushi.lm.attention import supports
-from mamushi.lm.batches import batch_of, batches
-from mamushi.lm.device import all_reduce, share_batches
+from mamushi.lm.batches import model_batches
+from mamushi.lm.sharding import local
 from mamushi.lm.tokens import TokenSet
-from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import TextLoss
 
 
-def gradients(
-    loss_of: TextLoss,
-    forget: TokenSet,
-    micro_batch_size: int,
-    accelerator: Accelerator,
+class SaliencyMask:
+    """Of each trained tensor the weights that must stay as they are, and a copy of it as it was at
+    the start; of a model that is cut over processes, of their shards."""
+
+    def __init__(
+        self,
+        loss_of: TextLoss,
+        forget: TokenSet,
+        sparsity: float,
+        micro_batch_size: int,
+        accelerator: Accelerator,
+    ) -> None:
+        accumulate_gradients(loss_of, forget, micro_batch_size, accelerator)
+        trained = {n: p for n, p in loss_of.named_parameters() if p.grad is not None}
+        shards = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
+        free = largest(shards, sparsity, accelerator)
+        loss_of.zero_grad(set_to_none=True)
+        self._held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
+        masked = sum(int(mask.sum()) for _, mask, _ in self._held)
+        self.masked = summed(masked, accelerator)
+        """Weights that stay, of all processes."""
+
+    def mask_gradients(self) -> None:
+        """Let no gradient go to the weights that stay."""
+        for parameter, mask, _ in self._held:
+            if parameter.grad is not None:
+                local(parameter.grad).masked_fill_(mask, 0.0)
+
+    @torch.no_grad()
+    def restore(self, step: int, optimizer: object) -> None:
+        """Put the weights that stay back, which weight decay has moved, after an update."""
+        # One pass over each tensor, where a scatter would first count the places of its mask.
+        for parameter, mask, start in self._held:
+            shard = local(parameter.detach())
+            torch.where(mask, start, shard, out=shard)
+
+
+def accumulate_gradients(
+    loss_of: TextLoss, forget: TokenSet, micro_batch_size: int, accelerator: Accelerator
 ) -> None:
     """Put into ``.grad`` of the trained parameters, in eval mode, the gradient of the mean NLL per
     token of all texts, with its sign, however they fall into batches."""
-    loss_of.model.eval()
-    loss_of.model.zero_grad(set_to_none=True)
+    loss_of.zero_grad(set_to_none=True)
     # Batches of so many tokens have no more than a micro-batch of texts of full length.
-    most, shared = micro_batch_size * int(forget.lengths.max()), supports(loss_of.model)
+    most = micro_batch_size * int(forget.lengths.max())
     tokens = float(forget.counted.sum())
-    with Progress(len(forget), "saliency", "text") as progress:
-        every = list(batches(forget.lengths, most, shared=shared))
-        for rows, counted in share_batches(every, accelerator):
-            batch = batch_of(forget, rows, accelerator.device, shared=shared)
-            with accelerator.autocast():
-                loss = loss_of(batch).sum() / tokens
-            # Gradients are averaged over processes; multiplied back, they are the sum.
-            torch.autograd.backward(loss * (counted * accelerator.num_processes))
-            progress.advance(len(rows))
+    for _, batch, counts in model_batches(loss_of.model, forget, most, accelerator, "saliency"):
+        with accelerator.autocast():
+            loss = loss_of(batch).sum() / tokens
+        # Gradients are averaged over processes; multiplied back, they are the sum.
+        torch.autograd.backward(loss * (counts * accelerator.num_processes))
 
 
 def largest(
@@ -50,21 +76,19 @@ def largest(
     """Return masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in
     ``values``, and of those that equal the least of them. Of tensors that are cut over processes
     each has its shards."""
+    # Bits of floats that are not negative sort like the floats.
+    bits = {n: t.detach().float().abs().view(torch.int32) for n, t in values.items()}
 
-    def total(count: int) -> int:
-        return int(all_reduce(np.array([count]), accelerator)[0])
+    def above(limit: int) -> int:
+        return summed(sum(int((t > limit).sum()) for t in bits.values()), accelerator)
 
-    def above(bits: int) -> int:
-        return total(sum(int((_bits(tensor) > bits).sum()) for tensor in values.values()))
-
-    n = total(sum(tensor.numel() for tensor in values.values()))
+    n = summed(sum(tensor.numel() for tensor in bits.values()), accelerator)
     keep = n - int(Fraction(str(sparsity)) * n)
-    # By halving: bits of floats that are not negative sort like the floats. That copies one tensor
-    # at a time, where a sort of 10^9 weights would need tens of gigabytes.
-    cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda bits: -above(bits))
-    return {name: _bits(tensor).view(tensor.shape) >= cut for name, tensor in values.items()}
+    # By halving, since a sort of 10^9 weights would need tens of gigabytes.
+    cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda limit: -above(limit))
+    return {name: tensor >= cut for name, tensor in bits.items()}
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Return absolute values as the integers that their bits spell, int32 (elements,)."""
-    return tensor.detach().float().abs().reshape(-1).view(torch.int32)
+def summed(count: int, accelerator: Accelerator) -> int:
+    """Return the sum of a count over all processes."""
+    return int(accelerator.reduce(torch.tensor(count, device=accelerator.device), "sum"))

@@ -40,8 +40,9 @@ from mamushi.io.files import atomic
 from mamushi.lm import sharding
 from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import finetune, gradient, mean_nll, prepared
+from mamushi.lm.training import finetune, gradient, mean_nll
 from mamushi.running import launch
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
@@ -136,7 +137,10 @@ class Slopes:
             )
             for domain, of in targets.items()
         }
-        self.modules = {key: prepared(of, accelerator) for key, of in self.objectives.items()}
+        self.modules = {
+            key: accelerator.prepare_model(of.module, evaluation_mode=True)
+            for key, of in self.objectives.items()
+        }
 
     def accumulate(self) -> None:
         """Leave g_f - g_r in the gradients."""
@@ -209,18 +213,18 @@ def measure_along_training(
     seed: int,
     accelerator: Accelerator,
     kept: Kept,
-    state: Path,
+    checkpoint: Checkpoint,
 ) -> dict[str, Any]:
     """Train the model on the texts, and add to what is ``kept`` their influence on at most so many
     targets a domain, of the ``contamination`` section, at some ``points``. Return what the table
-    says of it. ``state`` is that of ``finetune``."""
-    kept.restore(state)
+    says of it. ``checkpoint`` is that of ``finetune``."""
+    kept.restore(checkpoint.path)
     targets = draw_targets(contamination, most, seed)
     total = steps(len(texts), training["batch_size"], training["epochs"])
     how = (model, texts, targets, accelerator, training)
     meter = InfluenceMeter(*how, points=points_of(total, points), kept=kept)
     options: dict[str, Any] = {"total": total, "seed": seed, "accelerator": accelerator}
-    options |= {"state": state, "fingerprint": kept.fingerprint, "updated": meter.updated}
+    options |= {"checkpoint": checkpoint, "updated": meter.updated}
     finetune(model, texts, training, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
     return {"points": kept.steps, "targets": counts, "eps": meter.eps}
@@ -294,7 +298,7 @@ def second_moment(
     parameter (its shape; of one that is cut over processes, this process's rows): Adam's second
     moment if all of a training's steps were taken at these weights."""
     objective = mean_nll(model, texts, training, seed, accelerator, "influence")
-    module = prepared(objective, accelerator)
+    module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
     moment = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
     for number in range(batches):

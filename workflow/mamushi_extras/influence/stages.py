@@ -6,7 +6,7 @@ from functools import partial
 
 from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import state_of
+from mamushi.stages._models import checkpoint_of, state_of
 from mamushi.stages.select import Score, rank_pool
 from mamushi.stages.train import FineTune
 
@@ -44,7 +44,6 @@ def influence(
 
     from mamushi.data.labels import group_codes
     from mamushi.io.domains import CONTAMINATION, INFERENCE
-    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import write_table
     from mamushi.io.vectors import ranked
     from mamushi.lm import device
@@ -77,8 +76,9 @@ def influence(
         groups = group_codes(ranked(examples, "group")["group"])
         values, metadata = measure_at_weights(*read, groups, settings.batches, *how)
     else:
-        kept = Kept(points, fingerprint(job.origin), np.zeros(count_predicted(texts)))
-        metadata = measure_along_training(*read, settings.points, *how, kept, state)
+        checkpoint = checkpoint_of(out, job)
+        kept = Kept(points, checkpoint.fingerprint, np.zeros(count_predicted(texts)))
+        metadata = measure_along_training(*read, settings.points, *how, kept, checkpoint)
         values = kept.total
     if accelerator.is_main_process:
         fold = metadata.pop("fold", None)
