@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
 from mamushi.selection.selectors import mamushi_words
-from mamushi.selection.stacking import combine, embedding, inner_scores, last_scores, ngrams
+from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
 from mamushi.selection.word_vectors import fit_components
 from mamushi_extras.doors.saving import (
     Weights,
@@ -125,7 +125,8 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
     inner = inner_scores(task, members, 5)
     held = np.arange(300, len(x))
     both = replace(task, embeddings=x, forget=everything.forget, held=held)
-    expected, _ = combine(inner, FORGET, last_scores(both, members))
+    logits = np.stack([member([both])[0] for member in members], axis=1)
+    expected, _ = combine(inner, FORGET, logits)
     assert np.ptp(expected) > 2
     said = ~np.isnan(scores)
     np.testing.assert_allclose(scores[said], expected[said], atol=1e-4)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.special import logit
 from scipy.stats import spearmanr
 from sklearn.linear_model import SGDClassifier
@@ -15,9 +16,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
-from mamushi.selection import mlp
+from mamushi.selection import mlp, mlp_sklearn
 from mamushi.selection.crossfit import average, cross_fit, cross_fit_together
+from mamushi.selection.folds import balanced_weights
 from mamushi.selection.pool import Pool
+from tests.support.scikit import ByLoss, replayed
 
 SMALL = {
     **{"hidden": [32, 16], "batch_size": 256, "precision": "fp32", "folds": 3},
@@ -63,22 +66,12 @@ def test_scores_follow_the_true_ratio(pool, scored):
     assert abs(np.median(scored.scores - pool.truth)) < 0.25
 
 
-def test_with_the_same_draws_it_is_the_reference(pool):
+def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
     """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
-    from mamushi.selection.mlp_sklearn import fit_classifiers
-    from tests.support.scikit import ByLoss, replayed
-
-    def ours(task):
-        (fit,) = mlp.estimate_mlp([task], small())
-        return fit
-
-    def theirs(task):
-        (fit,) = fit_classifiers([task], small(), ByLoss)
-        return fit
-
-    alone, reference = (cross_fit(pool, 3, 0, estimate, "") for estimate in (ours, theirs))
+    monkeypatch.setattr(mlp_sklearn, "MLPClassifier", ByLoss)
+    alone, reference = (run("mamushi", pool, **SMALL, estimator=e) for e in ("torch", "sklearn"))
     with replayed():
-        same = cross_fit(pool, 3, 0, ours, "")
+        same = run("mamushi", pool, **SMALL)
     epochs = [[fit["epochs"] for fit in one.details["per_fold"]] for one in (same, reference)]
     assert epochs[0] == epochs[1]
     # Logits of many epochs, over which float32 rounds in another order.
@@ -90,7 +83,7 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
     """scikit-learn's classifier fitted by hand, fold by fold, and its probabilities as logits."""
     settings = {**SMALL, "estimator": "sklearn", "epochs": 12}
     found = run("mamushi", pool, **settings)
-    assert found.details["resolved"] == {"precision": "fp32"}
+    assert {fold["precision"] for fold in found.details["per_fold"]} == {"fp32"}
     for task in folds_of(pool, 3):
         scaler = StandardScaler().fit(pool.embeddings[task.train].astype(np.float64))
         x = scaler.transform(pool.embeddings.astype(np.float64)).astype(np.float32)
@@ -117,7 +110,7 @@ def test_no_example_is_scored_by_a_network_that_saw_it(pool):
     assert abs(run("mamushi", noise, **SMALL).details["auc"] - 0.5) < 0.05
 
 
-def folds_of(pool, k, seed=0, keep=None):
+def folds_of(pool, k, keep=None):
     """The tasks that cross_fit makes, of the first ``keep`` training rows of each."""
     tasks = []
 
@@ -125,7 +118,7 @@ def folds_of(pool, k, seed=0, keep=None):
         tasks.append(task)
         return np.arange(len(task.held), dtype=float), {}
 
-    cross_fit(pool, k, seed, spy, "spy")
+    cross_fit(pool, {"folds": k}, 0, spy, "spy")
     if keep is None:
         return tasks
     return [dataclasses.replace(t, train=t.train[:n]) for t, n in zip(tasks, keep, strict=True)]
@@ -219,7 +212,8 @@ def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repea
             (np.random.default_rng(task.seed).normal(size=len(task.held)), {}) for task in tasks
         )
 
-    fitted = cross_fit_together(pool, 3, 0, estimate, "", repeats).scores
+    settings = {"folds": 3, "seeds_averaged": repeats}
+    fitted = cross_fit_together(pool, settings, 0, estimate, "").scores
     logits = [own for own, _ in estimate(seen)]
     for held in (task.held for task in seen[:3]):
         forget = pool.forget.copy()
@@ -240,3 +234,24 @@ def test_logistic_regression(pool):
     ).fit(x[~held], forget[~held])  # fmt: skip
     for other in (reference.decision_function(x[held]), pool.truth[held]):
         assert spearmanr(other, found.scores[held]).statistic > 0.99
+
+
+def test_the_matched_logistic_regression_is_the_exact_minimum(pool):
+    """As ``mamushi_lr_matched`` of config.yaml, whose logits have the scale of the ratio."""
+    alpha = 0.1 / 4096
+    found = run("mamushi_lr", pool, solver="newton-cholesky", alpha=alpha)
+    assert 0.9 < float(np.polyfit(pool.truth, found.scores, 1)[0]) < 1.2
+    train, held = found.fold != 1, found.fold == 1
+    x = pool.embeddings.astype(np.float64)
+    x = (x - x[train].mean(axis=0)) / x[train].std(axis=0)
+    sign = np.where(pool.forget[train], 1.0, -1.0)
+    weight = balanced_weights(pool.forget[train]) / train.sum()
+
+    def loss(w):
+        margin = sign * (x[train] @ w[1:] + w[0])
+        slope = -weight * sign / (1 + np.exp(margin))
+        value = weight @ np.logaddexp(0, -margin) + alpha / 2 * w[1:] @ w[1:]
+        return float(value), np.r_[slope.sum(), slope @ x[train] + alpha * w[1:]]
+
+    exact = minimize(loss, np.zeros(11), jac=True, method="BFGS", options={"gtol": 1e-7}).x
+    np.testing.assert_allclose(found.scores[held], x[held] @ exact[1:] + exact[0], atol=1e-3)

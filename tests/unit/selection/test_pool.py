@@ -98,18 +98,6 @@ def test_rank_is_by_score_then_id_or_by_the_order_of_a_selector():
         rank_forget(pool, Scored(np.full(5, np.nan)))
 
 
-@pytest.mark.parametrize("k", [2, 5, 7])
-def test_folds_are_stratified(k):
-    forget = np.random.default_rng(0).random(203) < 0.2
-    fold = stratified_folds(forget, k, seed=1)
-    for domain in (forget, ~forget):
-        sizes = np.bincount(fold[domain], minlength=k)
-        assert len(sizes) == k
-        assert sizes.max() - sizes.min() <= 1
-    assert np.array_equal(fold, stratified_folds(forget, k, seed=1))
-    assert not np.array_equal(fold, stratified_folds(forget, k, seed=2))
-
-
 def test_fold_statistics_equal_standard_scaler(monkeypatch):
     pool = make_pool(500, 6)
     monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 64)

@@ -1,16 +1,15 @@
-"""Scores made again: with other seeds, and on halves of the examples."""
+"""Scores made again with other seeds, and the table of them."""
 
-import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mamushi.io import schemas
+from mamushi.io.tables import write_table
 from mamushi.registry import plugin, plugins
-from mamushi.selection import crossfit
-from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.pool import Pool
-from mamushi.selection.refits import as_table, make_refits, of_tables, refit_seed
+from mamushi.selection.refits import as_table, make_refits, read_refits, refit_seed
 from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import with_words
@@ -32,37 +31,13 @@ def settings(kind: str, **changes: object) -> dict[str, object]:
     return {**known, **{key: value for key, value in changes.items() if key in known}}
 
 
-def test_halves_of_a_folds_training_examples_share_none_and_are_stratified(pool: Pool) -> None:
-    seen: dict[int | None, list[Task]] = {None: [], 0: [], 1: []}
-
-    for half, found in seen.items():
-
-        def spy(task: Task, found: list[Task] = found) -> crossfit.Fit:
-            found.append(task)
-            return np.zeros(len(task.held)), {}
-
-        cross_fit(dataclasses.replace(pool, half=half), 3, 5, spy, "spy")
-    for whole, a, b in zip(*seen.values(), strict=True):
-        assert not set(a.train) & set(b.train)
-        assert sorted([*a.train, *b.train]) == whole.train.tolist()
-        for half in (a, b):
-            assert np.array_equal(half.held, whole.held)
-            for domain in (pool.forget, ~pool.forget):
-                both = domain[whole.train].sum()
-                assert abs(domain[half.train].sum() - both / 2) <= 1
-            x = pool.embeddings[half.train].astype(np.float64)
-            np.testing.assert_allclose(half.mean, x.mean(axis=0), rtol=1e-12)
-            np.testing.assert_allclose(half.scale, x.std(axis=0), rtol=1e-12)
-        assert len({whole.seed, a.seed, b.seed}) == 3
-
-
 def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
     given = settings("mamushi", **QUICK)
-    found = make_refits(pool, "mamushi", given, 7, whole=2, halves=1)
-    assert [(part, number) for part, number, _ in found] == [
+    refits = make_refits(pool, "mamushi", given, 7, whole=2, halves=1)
+    assert [(part, number) for part, number, _ in refits] == [
         ("whole", 0), ("whole", 1), ("half_a", 0), ("half_b", 0),
     ]  # fmt: skip
-    first, second, a, b = (scored for *_, scored in found)
+    first, second, a, b = (scored for *_, scored in refits)
     assert np.array_equal(first.scores, score(pool, given, refit_seed(7, 0)).scores)
     assert first.fold is not None and second.fold is not None
     assert not np.array_equal(first.fold, second.fold)
@@ -78,17 +53,18 @@ REFITTED = [
 
 
 @pytest.mark.parametrize("kind", REFITTED)
-def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
+def test_every_selector_can_be_refitted(pool: Pool, kind: str, tmp_path: Path) -> None:
     bases = []
     if "of" in plugin("selector", kind).settings:
         bases = make_refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
     given = settings(kind, **QUICK)
-    found = make_refits(pool, kind, given, 0, 2, 1, bases)
-    table = as_table(pool, found, schemas.REFITS.schema)
-    again = of_tables(table.slice(start, 97) for start in range(0, len(table), 97))
+    refits = make_refits(pool, kind, given, 0, 2, 1, bases)
+    table = as_table(pool, refits, schemas.REFITS.schema)
+    write_table(tmp_path / "refits.parquet", schemas.REFITS, table)
+    again = read_refits(tmp_path / "refits.parquet")
     crossfitted = "folds" in given or bool(bases)
-    assert len(found) == (4 if crossfitted else 2)
-    for (part, number, scored), (read_part, read_number, read) in zip(found, again, strict=True):
+    assert len(refits) == (4 if crossfitted else 2)
+    for (part, number, scored), (read_part, read_number, read) in zip(refits, again, strict=True):
         lacking = bool(np.isnan(scored.scores[~pool.forget]).any())
         assert lacking is not plugin("selector", kind).retain_scores
         assert (part, number) == (read_part, read_number)
@@ -97,6 +73,6 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
         assert (read.fold is None) == (scored.fold is None)
         if scored.fold is not None:
             assert read.fold is not None and np.array_equal(read.fold, scored.fold)
-    same = np.array_equal(found[0][2].scores, found[1][2].scores, equal_nan=True)
+    same = np.array_equal(refits[0][2].scores, refits[1][2].scores, equal_nan=True)
     by_chance = crossfitted or kind in ("random", "kcenter")
     assert same is not by_chance

@@ -1,13 +1,12 @@
-"""The covariance of embeddings within the domains, and the two selectors that compare by it."""
+"""The covariance of embeddings within the domains."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mamushi.errors import UserError, located
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import centroids
+from mamushi.selection.pool import Pool
 
 
 class Covariance(NamedTuple):
@@ -26,50 +25,6 @@ class Covariance(NamedTuple):
         return np.asarray(
             solve_triangular(self.root, y, lower=True, overwrite_b=True, check_finite=False)
         )
-
-
-def score_gaussian(pool: Pool, settings: dict[str, Any]) -> Scored:
-    """Score s(x) = log N(x; mu1, Sigma1) - log N(x; mu2, Sigma2). ``details`` has the shrinkage of
-    either domain. Raises ``UserError`` as ``estimate_covariance``."""
-    mu1, mu2 = centroids(pool)
-    if settings["shared"]:
-        shared = estimate_covariance(pool, mu1, mu2, settings["covariance"], "gaussian")
-        pair = [shared, shared._replace(mean=mu2)]
-    else:
-        domains = ((pool.part(pool.forget), mu1), (pool.part(~pool.forget), mu2))
-        pair = [
-            estimate_covariance(p, mu, mu, settings["covariance"], "gaussian") for p, mu in domains
-        ]
-    scores = np.empty(len(pool.ids))
-    for rows, x in pool.blocks(least=pool.width):
-        logs = [_log_density(density, x) for density in pair]
-        scores[rows] = logs[0] - logs[1]
-    return Scored(scores, details={"shrinkage": [density.shrinkage for density in pair]})
-
-
-def _log_density(density: Covariance, x: Doubles) -> Doubles:
-    """Return log N(x; mean, Sigma) of the rows of ``x``, (m,), but for d/2 log 2 pi."""
-    y = density.whiten(x)
-    squares = np.einsum("ij,ij->j", y, y)
-    return np.asarray(-squares / 2 - np.log(density.root.diagonal()).sum())
-
-
-def score_contrast(pool: Pool, settings: dict[str, Any]) -> Scored:
-    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1). ``details`` has the shrinkage. Raises
-    ``UserError`` as ``estimate_covariance``."""
-    from scipy.linalg import solve_triangular
-
-    mu1, mu2 = centroids(pool)
-    about1 = estimate_covariance(pool, mu1, mu2, settings["covariance"], "lr_maha")
-    between = solve_triangular(about1.root, mu1 - mu2, lower=True)
-    scores = np.empty(len(pool.ids))
-    for rows, x in pool.blocks(least=pool.width):
-        # With y = L^-1 (x - mu1), v = L^-1 (mu1 - mu2): |y|^2 and |y + v|^2.
-        y = about1.whiten(x)
-        to1 = np.linalg.norm(y, axis=0)
-        y += between[:, None]
-        scores[rows] = np.linalg.norm(y, axis=0) - to1
-    return Scored(scores, details={"shrinkage": about1.shrinkage})
 
 
 def estimate_covariance(

@@ -1,7 +1,7 @@
 """Stratified k-fold cross-fitting (paper, Appendix "Training Regime"): every example is scored by
 an estimator that never saw it, and every statistic comes from the training folds alone."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -59,43 +59,34 @@ Fit = tuple[Doubles, dict[str, Any]]  # The logits of the rows ``held``, and det
 
 def cross_fit(
     pool: Pool,
-    k: int,
+    settings: Mapping[str, Any],
     seed: int,
     estimate: Callable[[Task], Fit],
     name: str,
-    fit_sample: int | None = None,
-    repeats: int = 1,
 ) -> Scored:
-    """Cross-fit with an estimator of one fold: ``cross_fit_together``, folds in parallel. Of
-    several repeats ``details`` has what the estimator says of the first."""
-    together = partial(side_by_side, estimate)
-    scored = cross_fit_together(pool, k, seed, together, name, repeats, fit_sample=fit_sample)
-    for fit in scored.details["per_fold"]:
-        fit |= fit.pop("fits")[0]
-    return scored
+    """Cross-fit with an estimator of one fold: ``cross_fit_together``, folds in parallel."""
+    return cross_fit_together(pool, settings, seed, partial(side_by_side, estimate), name)
 
 
 def cross_fit_together(
     pool: Pool,
-    k: int,
+    settings: Mapping[str, Any],
     seed: int,
     estimate: Callable[[Sequence[Task]], Iterable[Fit]],
     name: str,
-    repeats: int = 1,
-    *,
-    fit_sample: int | None = None,
 ) -> Scored:
     """Estimate log p1(x)/p2(x): raw out-of-fold logits of all examples.
 
-    ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
-    ``repeats`` than one are cross-fittings with folds of their own, over which the
-    ``average`` goes. Folds and statistics of folds are the first repeat's. Of more training
+    ``estimate`` is given the tasks of all ``folds`` and gives the fit of each, in their order. With
+    ``seeds_averaged`` above 1 there are as many cross-fittings with folds of their own, over which
+    the ``average`` goes. Folds and statistics of folds are the first one's. Of more training
     examples than ``fit_sample`` a task has so many, drawn by its seed, and the statistics of all.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
-    pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
-    fold of that number in each repeat.
+    pooled ones (offsets that differ reorder ranks), and what the estimator says of the first
+    repeat.
     """
+    k, repeats = settings["folds"], settings.get("seeds_averaged", 1)
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
     folds = [stratified_folds(pool.forget, k, fold_seed, pool.groups) for fold_seed in seeds]
     # One split for all repeats: an average over splits of their own would learn from all examples.
@@ -103,21 +94,20 @@ def cross_fit_together(
     tasks = [
         task
         for fold, fold_seed in zip(folds, seeds, strict=True)
-        for task in _tasks(pool, fold, k, fold_seed, half, fit_sample)
+        for task in _tasks(pool, fold, k, fold_seed, half, settings.get("fit_sample"))
     ]
-    by_task = []
-    fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
+    by_task, remarks = list[Doubles](), list[dict[str, Any]]()
     with Progress(len(tasks), name, "fold") as progress:
-        for i, (task, (logits, remarks)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
+        for task, (logits, remark) in zip(tasks, estimate(tasks), strict=True):
             by_task.append(logits)
-            fits[i % k].append(remarks)
+            remarks.append(remark)
             progress.advance(note=f"AUC {auc(logits, pool.forget[task.held]):.3f}")
     logits = average(tasks, by_task, repeats)
     centre, per_fold = middle(logits, pool.forget), []
-    for i, of_fold in enumerate(fits):
+    for i, remark in enumerate(remarks[:k]):
         in_fold, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
         offset = middle(in_fold, forget) - centre
-        per_fold.append({"auc": auc(in_fold, forget), "offset": offset, "fits": of_fold})
+        per_fold.append({"auc": auc(in_fold, forget), "offset": offset, **remark})
     details = {"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold}
     return Scored(logits, folds[0], details=details)
 

@@ -28,20 +28,16 @@ def stratified_folds(
     """
     rng = np.random.default_rng(seed)
     if shared(groups):
-        part = by_group(forget, groups, np.full(k, 1 / k), rng)
-        _check(f"{k} folds", part, k, 2, forget, groups)
-        return part.astype(np.int16)
-    fold = np.empty(len(forget), dtype=np.int16)
-    for name, domain in (("forget", forget), ("retain", ~forget)):
-        members = np.flatnonzero(domain)
-        needed = 4 if k == 2 else k
-        if len(members) < needed:
-            problem = f"{k} folds need at least {needed} {name} examples, there are {len(members)}"
-            raise UserError(problem, do="lower the selector's 'folds'")
-        # Which folds are larger by one is drawn too, or fold 0 would be it in both domains.
-        labels = np.arange(len(members)) % k
-        fold[rng.permutation(members)] = rng.permutation(k)[labels]
-    return fold
+        fold = by_group(forget, groups, np.full(k, 1 / k), rng)
+    else:
+        fold = np.empty(len(forget), dtype=np.int64)
+        for domain in (forget, ~forget):
+            members = np.flatnonzero(domain)
+            # Which folds are larger by one is drawn too, or fold 0 would be it in both domains.
+            labels = np.arange(len(members)) % k
+            fold[rng.permutation(members)] = rng.permutation(k)[labels]
+    _check(f"{k} folds", fold, k, 2, forget, groups)
+    return fold.astype(np.int16)
 
 
 def held_out(
@@ -52,22 +48,20 @@ def held_out(
 ) -> tuple[GroupCodes, GroupCodes]:
     """Draw positions of the rest, and of a stratified ``share``, at least one of a domain, or one
     of its ``groups`` (n,), in each. Raises ``UserError`` where there are too few for that."""
+    side = np.zeros(len(forget), dtype=np.int64)
     if shared(groups):
-        part = by_group(forget, groups, np.array([1 - share, share]), rng)
+        side = by_group(forget, groups, np.array([1 - share, share]), rng)
         for domain in (forget, ~forget):
             names, counts = np.unique(groups[domain], return_counts=True)
-            for side in (0, 1):
-                if not (part[domain] == side).any():
-                    part[np.isin(groups, names[counts.argsort()[:1]])] = side
-        _check("early stopping", part, 2, 1, forget, groups)
-        return np.flatnonzero(part == 0), np.flatnonzero(part == 1)
-    rest, held = [], []
-    for domain in (forget, ~forget):
-        members = rng.permutation(np.flatnonzero(domain))
-        count = min(max(1, round(share * len(members))), len(members) - 1)
-        held.append(members[:count])
-        rest.append(members[count:])
-    return np.sort(np.concatenate(rest)), np.sort(np.concatenate(held))
+            for lacking in {0, 1} - {*side[domain].tolist()}:
+                side[np.isin(groups, names[counts.argsort()[:1]])] = lacking
+        _check("early stopping", side, 2, 1, forget, groups)
+    else:
+        for domain in (forget, ~forget):
+            members = rng.permutation(np.flatnonzero(domain))
+            count = min(max(1, round(share * len(members))), len(members) - 1)
+            side[members[:count]] = 1
+    return np.flatnonzero(side == 0), np.flatnonzero(side == 1)
 
 
 def shared(groups: GroupCodes | None) -> TypeGuard[GroupCodes]:
@@ -106,15 +100,17 @@ def _check(
     k: int,
     outside: int,
     forget: NDArray[np.bool_],
-    groups: GroupCodes,
+    groups: GroupCodes | None,
 ) -> None:
-    """Raise ``UserError`` unless every part has groups of both domains, and so many ``outside``."""
+    """Raise ``UserError`` unless every part has examples, or groups, of both domains, and so many
+    are ``outside`` it."""
     for name, domain in (("forget", forget), ("retain", ~forget)):
-        count = np.array([len(np.unique(groups[domain & (part == i)])) for i in range(k)])
+        count = np.bincount(part[domain], minlength=k)
+        if groups is not None:
+            count = np.array([len(np.unique(groups[domain & (part == i)])) for i in range(k)])
         if count.min() == 0 or count.sum() - count.max() < outside:
-            sizes = np.unique(groups[domain], return_counts=True)[1]
-            problem = f"{sizes.sum()} {name} examples are of {len(sizes)} groups, too few for it"
-            raise UserError(problem, where=purpose, do="lower the selector's 'folds'")
+            problem = f"{count.sum()} {name} examples, or groups of them, are too few for {purpose}"
+            raise UserError(problem, do="lower the selector's 'folds'")
 
 
 def balanced_weights(forget: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -47,9 +47,9 @@ class Logistic:
 
     model: LogisticRegression
 
-    def __call__(self, held: Features) -> Doubles:
+    def __call__(self, x: Features) -> Doubles:
         with blas().limit(limits=1):
-            return np.asarray(self.model.decision_function(held), dtype=np.float64)
+            return np.asarray(self.model.decision_function(x), dtype=np.float64)
 
 
 def logistic(
@@ -93,12 +93,6 @@ def fit_sgd(task: Task, settings: Mapping[str, Any]) -> SGDClassifier:
         return model.fit(task.features(task.train), task.forget[task.train])
 
 
-def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
-    """Return the held-out decision function of ``fit_sgd``."""
-    model = fit_sgd(task, settings)
-    return task.scored(lambda rows: model.decision_function(task.features(rows))), {}
-
-
 def fit_exactly(task: Task, alpha: float) -> Logistic:
     """Return the decision function at the minimum of the balanced mean log loss + alpha / 2 |w|^2,
     of standardised embeddings in float64."""
@@ -128,47 +122,34 @@ def fit_standardised(
     return decide, mean, scale
 
 
-def estimate_standardised(task: Task, prior: float) -> Fit:
-    """Return held-out logits of ``fit_standardised``."""
-    decide, mean, scale = fit_standardised(task, prior)
-    return task.scored(lambda rows: decide((task.embeddings[rows] - mean) / scale)), {}
-
-
 def count_ngrams(pool: Pool) -> list[sparse.csr_matrix]:
     """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
     assert pool.texts is not None
-    counts = []
-    for analyzer, lengths in (("word", WORDS), ("char_wb", CHARACTERS)):
-        hashed = HashingVectorizer(
-            analyzer=analyzer,
-            ngram_range=lengths,
-            n_features=2**BITS,
-            alternate_sign=False,
-            norm=None,
-            # A space behind each word, where a script has none.
-            preprocessor=(lambda text: spaced(text.lower())) if analyzer == "word" else None,
-            # A word of one letter is a word.
-            token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
-            dtype=np.float32,
-        )
-        counts.append(hashed.transform(pool.texts.tolist()))
-    return counts
+    texts = pool.texts.tolist()
+    # A word of one letter is a word. A space behind each, where a script has none.
+    of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: spaced(t.lower())}
+    return [
+        _hashed(texts, analyzer="word", ngram_range=WORDS, **of_words),
+        _hashed(texts, analyzer="char_wb", ngram_range=CHARACTERS),
+    ]
 
 
 def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
     """Count the hashed words in each text: (n, 2^BITS), float32."""
     assert texts is not None
-    hashed = HashingVectorizer(
-        analyzer=units, n_features=2**BITS, alternate_sign=False, norm=None, dtype=np.float32
-    )
-    return hashed.transform(texts)
+    return _hashed(texts, analyzer=units)
+
+
+def _hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
+    options |= {"n_features": 2**BITS, "alternate_sign": False, "norm": None, "dtype": np.float32}
+    return HashingVectorizer(**options).transform(texts)
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
     """Return held-out logits from counts of n-grams: tf-idf with sublinear counts and the training
     rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
-    parts = [weighed(matrix, task.train, (task.train, task.held)) for matrix in counts]
-    x, held = (normalize(sparse.hstack(part, format="csr")) for part in zip(*parts, strict=True))
+    weights = [weighed(matrix, task.train, (task.train, task.held)) for matrix in counts]
+    x, held = (normalize(sparse.hstack(rows, format="csr")) for rows in zip(*weights, strict=True))
     return logistic(x, task.forget[task.train], prior)(held), {}
 
 

@@ -41,13 +41,8 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     """Yield the held-out logits of each task by a network of its own; on the GPU if there is one.
 
     The tasks are folds of one pool, or several seeds of them; ``settings`` are those of the
-    selector ``mamushi``. The estimator ``sklearn`` is ``mlp_sklearn`` instead.
+    selector ``mamushi``.
     """
-    if settings["estimator"] == "sklearn":
-        from mamushi.selection.mlp_sklearn import fit_classifiers
-
-        yield from fit_classifiers(tasks, settings)
-        return
     device = torch.device("cuda" if sees_gpu() else "cpu")
     # On a GPU, sums of bfloat16 products are float32 throughout, as they are on a CPU.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

@@ -25,19 +25,16 @@ def raw_logits(model: MLPClassifier, x: NDArray[np.float32]) -> NDArray[np.float
     *hidden, last = zip(model.coefs_, model.intercepts_, strict=True)
     for weight, bias in hidden:
         x = np.maximum(x @ weight + bias, 0)
-    out: NDArray[np.float64] = (x @ last[0] + last[1])[:, 0].astype(np.float64)
-    return out
+    return np.asarray((x @ last[0] + last[1])[:, 0], dtype=np.float64)
 
 
-def fit_classifiers(
-    tasks: Sequence[Task], settings: Mapping[str, Any], kind: type[MLPClassifier] = MLPClassifier
-) -> Iterator[Fit]:
-    """Yield held-out logits of each task, in their order, by ``MLPClassifier``, or a ``kind`` of
-    it, with balanced weights. ``settings`` are those of the selector ``mamushi``."""
+def fit_classifiers(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator[Fit]:
+    """Yield held-out logits of each task, in their order, by ``MLPClassifier`` with balanced
+    weights. ``settings`` are those of the selector ``mamushi``."""
 
     def fit(task: Task) -> Fit:
         y = task.forget[task.train]
-        model = kind(
+        model = MLPClassifier(
             hidden_layer_sizes=tuple(settings["hidden"]),
             alpha=settings["alpha"],
             batch_size=min(settings["batch_size"], len(y)),

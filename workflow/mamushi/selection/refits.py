@@ -5,7 +5,7 @@ are *halves* with its folds, fitted on one stratified half of each fold's traini
 the other: of a text that both hold out they are independent estimates.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,19 +90,12 @@ def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Tabl
 
 
 def read_refits(path: str | Path | None) -> list[Refit]:
-    """Read a table ``refits``; none where there is no table, because nothing was refitted."""
-    return [] if path is None else of_tables(read_groups(path, schemas.REFITS, COLUMNS))
-
-
-def of_tables(tables: Iterable[pa.Table]) -> list[Refit]:
-    """Return the refits of a table ``refits``, in its order, from parts of it."""
+    """Read a table ``refits``, a row group at a time; none where there is no table, because nothing
+    was refitted."""
     pieces: dict[tuple[str, int], list[pa.Table]] = {}
-    for table in tables:
+    for table in [] if path is None else read_groups(path, schemas.REFITS, COLUMNS):
         keys = table.group_by(["part", "refit"], use_threads=False).aggregate([]).to_pylist()
         for part, number in ((key["part"], key["refit"]) for key in keys):
             rows = (pc.field("part") == part) & (pc.field("refit") == number)
             pieces.setdefault((part, number), []).append(table.filter(rows))
-    return [
-        (part, number, scored_of(pa.concat_tables(several)))
-        for (part, number), several in pieces.items()
-    ]
+    return [(*key, scored_of(pa.concat_tables(tables))) for key, tables in pieces.items()]

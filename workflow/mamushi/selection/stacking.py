@@ -3,44 +3,30 @@ stacking (Wolpert, 1992; van der Laan et al., 2007)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.crossfit import Fit, Task, cross_fit, derive_seed
+from mamushi.selection.crossfit import Task, derive_seed
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.linear import count_ngrams, estimate_standardised, logistic, weighed
-from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.linear import fit_standardised, logistic, weighed
 
-# Set the seeds of the inner folds and of the last fits apart from those of other draws.
-INNER, FINAL = 2**32 - 4, 2**32 - 5
+INNER = 2**32 - 4  # Sets the seed of the inner folds apart from those of other draws.
 VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
-NAMES = ("embedding", "words", "characters")
 Member = Callable[[Sequence[Task]], Sequence[Doubles]]
 """An estimator, which gives the held-out logits of each task, in their order."""
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
-    each fold the ``weights`` of the members per standard deviation of each."""
-    members = [embedding(settings["prior"])]
-    members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool)]
-
-    def estimate(task: Task) -> Fit:
-        scores = inner_scores(task, members, settings["folds"])
-        held = last_scores(task, members)
-        logits, weights = combine(scores, task.forget[task.train], held)
-        return logits, {"weights": dict(zip(NAMES, weights, strict=True))}
-
-    return cross_fit(pool, settings["folds"], seed, estimate, "stack", settings["fit_sample"])
-
-
 def embedding(prior: float) -> Member:
     """Return the member that estimates by the standardised embedding."""
-    return lambda tasks: [estimate_standardised(task, prior)[0] for task in tasks]
+
+    def logits(task: Task) -> Doubles:
+        decide, mean, scale = fit_standardised(task, prior)
+        return task.scored(lambda rows: decide((task.embeddings[rows] - mean) / scale))
+
+    return lambda tasks: [logits(task) for task in tasks]
 
 
 def ngrams(counts: sparse.csr_matrix, prior: float) -> Member:
@@ -68,12 +54,7 @@ def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
-        replace(
-            task,
-            train=task.train[inner != i],
-            held=task.train[inner == i],
-            seed=derive_seed(task.seed, INNER, i),
-        )
+        replace(task, train=task.train[inner != i], held=task.train[inner == i])
         for i in range(folds)
     ]
     scores = np.full((len(forget), len(members)), np.nan)
@@ -83,12 +64,6 @@ def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     return scores
 
 
-def last_scores(task: Task, members: Sequence[Member]) -> Doubles:
-    """Return the held-out logits (m, members), fitted on all training examples."""
-    last = replace(task, seed=derive_seed(task.seed, FINAL))
-    return np.stack([member([last])[0] for member in members], axis=1)
-
-
 def combine(
     scores: Doubles, forget: NDArray[np.bool_], held: Doubles
 ) -> tuple[Doubles, list[float]]:
@@ -96,7 +71,5 @@ def combine(
     and its weights per standard deviation of each column."""
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
-    ends = np.vstack([(held - mean) / scale, np.zeros((1, held.shape[1])), np.eye(held.shape[1])])
-    decided = logistic((scores - mean) / scale, forget, VARIANCE)(ends)
-    intercept, at_one = decided[len(held)], decided[len(held) + 1 :]
-    return decided[: len(held)], [float(value - intercept) for value in at_one]
+    decide = logistic((scores - mean) / scale, forget, VARIANCE)
+    return decide((held - mean) / scale), decide.model.coef_[0].tolist()

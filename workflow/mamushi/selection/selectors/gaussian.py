@@ -1,8 +1,7 @@
 """The log ratio of two Gaussian densities: s(x) = log N(x; mu1, Sigma1) - log N(x; mu2, Sigma2).
 
-Paper, Eq. "gauss": the closed form of the earlier work (Allouah et al., 2025), quadratic in x where
-the covariances differ and linear where they are ``shared``. The constant is kept, so that the score
-of data that are Gaussian is their log-density ratio in nats.
+Paper, Eq. "gauss": the closed form of the earlier work (Allouah et al., 2025), quadratic in x. The
+constant is kept, so that the score of data that are Gaussian is their log-density ratio in nats.
 
 As all of the paper's baselines it scores the texts of which means and covariances are made, which
 at the width of a language model tells apart what does not differ: see ``lr_maha``.
@@ -20,11 +19,24 @@ class Settings(Section):
     covariance: Literal["ledoit-wolf", "sample"] = key(
         "ledoit-wolf", "ledoit-wolf shrinks; sample takes more texts of a domain than dimensions."
     )
-    shared: bool = key(False, "One covariance for both domains, so that the ratio is linear.")
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score s(x) in nats."""
-    from mamushi.selection.covariance import score_gaussian
+    """Score s(x) in nats. ``details`` has the shrinkage of either domain. Raises ``UserError`` as
+    ``estimate_covariance``."""
+    import numpy as np
 
-    return score_gaussian(pool, settings)
+    from mamushi.selection.covariance import estimate_covariance
+    from mamushi.selection.statistics import centroids
+
+    means, kind = centroids(pool), settings["covariance"]
+    domains = zip((pool.part(pool.forget), pool.part(~pool.forget)), means, strict=True)
+    densities = [estimate_covariance(part, mu, mu, kind, "gaussian") for part, mu in domains]
+    scores = np.zeros(len(pool.ids))
+    for rows, x in pool.blocks(least=pool.width):
+        # log N(x; mean, Sigma), but for d/2 log 2 pi.
+        for sign, density in zip((1, -1), densities, strict=True):
+            y = density.whiten(x)
+            log = -np.einsum("ij,ij->j", y, y) / 2 - np.log(density.root.diagonal()).sum()
+            scores[rows] += sign * log
+    return Scored(scores, details={"shrinkage": [density.shrinkage for density in densities]})

@@ -23,4 +23,4 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.linear import count_ngrams, estimate_ngrams
 
     estimate = partial(estimate_ngrams, counts=count_ngrams(pool), prior=settings["prior"])
-    return cross_fit(pool, settings["folds"], seed, estimate, "lexical", settings["fit_sample"])
+    return cross_fit(pool, settings, seed, estimate, "lexical")

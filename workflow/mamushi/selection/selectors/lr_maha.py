@@ -25,7 +25,22 @@ class Settings(Section):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1)."""
-    from mamushi.selection.covariance import score_contrast
+    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1). ``details`` has the shrinkage. Raises
+    ``UserError`` as ``estimate_covariance``."""
+    import numpy as np
+    from scipy.linalg import solve_triangular
 
-    return score_contrast(pool, settings)
+    from mamushi.selection.covariance import estimate_covariance
+    from mamushi.selection.statistics import centroids
+
+    mu1, mu2 = centroids(pool)
+    about1 = estimate_covariance(pool, mu1, mu2, settings["covariance"], "lr_maha")
+    between = solve_triangular(about1.root, mu1 - mu2, lower=True)
+    scores = np.empty(len(pool.ids))
+    for rows, x in pool.blocks(least=pool.width):
+        # With y = L^-1 (x - mu1), v = L^-1 (mu1 - mu2): |y|^2 and |y + v|^2.
+        y = about1.whiten(x)
+        to1 = np.linalg.norm(y, axis=0)
+        y += between[:, None]
+        scores[rows] = np.linalg.norm(y, axis=0) - to1
+    return Scored(scores, details={"shrinkage": about1.shrinkage})

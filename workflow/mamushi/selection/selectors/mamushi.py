@@ -44,11 +44,10 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from functools import partial
 
     from mamushi.selection.crossfit import cross_fit_together
-    from mamushi.selection.mlp import estimate_mlp
 
+    if settings["estimator"] == "sklearn":
+        from mamushi.selection.mlp_sklearn import fit_classifiers as estimate_mlp
+    else:
+        from mamushi.selection.mlp import estimate_mlp
     estimate = partial(estimate_mlp, settings=settings)
-    folds, networks, sample = (settings[key] for key in ("folds", "seeds_averaged", "fit_sample"))
-    scored = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=sample)
-    used = scored.details["per_fold"][0]["fits"][0]["precision"]
-    scored.details["resolved"] = {"precision": used}
-    return scored
+    return cross_fit_together(pool, settings, seed, estimate, "mamushi")

@@ -25,14 +25,13 @@ class Settings(CrossFitted):
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold decision function of all examples; ``details`` as those of ``mamushi``."""
-    from functools import partial
+    from mamushi.selection.crossfit import Fit, Task, cross_fit
+    from mamushi.selection.linear import estimate_exactly, fit_sgd
 
-    from mamushi.selection.crossfit import cross_fit
-    from mamushi.selection.linear import estimate_exactly, estimate_sgd
+    def estimate(task: Task) -> Fit:
+        if settings["solver"] == "newton-cholesky":
+            return estimate_exactly(task, settings["alpha"])
+        model = fit_sgd(task, settings)
+        return task.scored(lambda rows: model.decision_function(task.features(rows))), {}
 
-    if settings["solver"] == "newton-cholesky":
-        estimate = partial(estimate_exactly, alpha=settings["alpha"])
-    else:
-        estimate = partial(estimate_sgd, settings=settings)
-    folds, repeats, sample = (settings[key] for key in ("folds", "seeds_averaged", "fit_sample"))
-    return cross_fit(pool, folds, seed, estimate, "mamushi_lr", sample, repeats)
+    return cross_fit(pool, settings, seed, estimate, "mamushi_lr")

@@ -44,13 +44,11 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     counts = [count_words(pool.texts)] if ready is None else []
 
     def estimate(task: Task) -> Fit:
-        logits = [estimate_exactly(task, settings["alpha"])[0]]
+        vectors = estimate_exactly(task, settings["alpha"])[0]
         if ready is None:
-            logits.append(estimate_ngrams(task, counts, settings["prior"])[0])
+            words = estimate_ngrams(task, counts, settings["prior"])[0]
         else:
-            logits.append(ready[task.held])
-        return sum((part - part.mean()) / (part.std() or 1.0) for part in logits), {}
+            words = ready[task.held]
+        return sum((x - x.mean()) / (x.std() or 1.0) for x in (vectors, words)), {}
 
-    return cross_fit(
-        pool, settings["folds"], seed, estimate, "mamushi_words", settings["fit_sample"]
-    )
+    return cross_fit(pool, settings, seed, estimate, "mamushi_words")

@@ -13,6 +13,7 @@ from mamushi.config.sections import CrossFitted
 from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
+MEMBERS = ("embedding", "words", "characters")
 
 
 class Settings(CrossFitted):
@@ -23,7 +24,21 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples, calibrated: see ``stacking.score``."""
-    from mamushi.selection import stacking
+    """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
+    each fold the ``weights`` of the members per standard deviation of each."""
+    import numpy as np
 
-    return stacking.score(pool, settings, seed)
+    from mamushi.selection.crossfit import Fit, Task, cross_fit
+    from mamushi.selection.linear import count_ngrams
+    from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
+
+    members = [embedding(settings["prior"])]
+    members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool)]
+
+    def estimate(task: Task) -> Fit:
+        scores = inner_scores(task, members, settings["folds"])
+        held = np.stack([member([task])[0] for member in members], axis=1)
+        logits, weights = combine(scores, task.forget[task.train], held)
+        return logits, {"weights": dict(zip(MEMBERS, weights, strict=True))}
+
+    return cross_fit(pool, settings, seed, estimate, "stack")

@@ -1,8 +1,8 @@
-"""Folds, halves and the held-out part for early stopping: a group is whole in each of them."""
+"""Folds, halves, samples and the held-out part: whom an estimator sees, and whom it scores."""
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.registry import plugin
+from mamushi.registry import load, plugin
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import held_out, shared, stratified_folds
@@ -22,6 +22,18 @@ from mamushi.selection.refits import make_refits
 from tests.support.worded import worded
 
 Codes = NDArray[np.int64]
+
+
+def tasks_of(pool: Pool, k: int, seed: int = 0, fit_sample: int | None = None) -> list[Task]:
+    """The tasks of a cross-fitting."""
+    tasks: list[Task] = []
+
+    def estimate(task: Task) -> crossfit.Fit:
+        tasks.append(task)
+        return task.embeddings[task.held, 0].astype(np.float64), {}
+
+    cross_fit(pool, {"folds": k, "fit_sample": fit_sample}, seed, estimate, "tasks")
+    return tasks
 
 
 def together(n: int, largest: int, seed: int = 0) -> Codes:
@@ -42,19 +54,18 @@ def of_groups(groups: Codes, share: float = 0.3) -> NDArray[np.bool_]:
     return np.asarray(np.random.default_rng(1).random(int(groups.max()) + 1) < share)[groups]
 
 
-# Folds and the held-out part ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("k", [2, 5, 10])
 def test_a_group_is_in_one_fold_and_on_one_side_of_early_stopping(k: int) -> None:
     groups = together(600, 9)
     forget = of_groups(groups)
-    assert straddling(stratified_folds(forget, k, 0), groups) > 80
+    alone = stratified_folds(forget, k, 0)
+    assert straddling(alone, groups) > 80
+    for domain in (forget, ~forget):
+        assert np.ptp(np.bincount(alone[domain], minlength=k)) <= 1
     fold = stratified_folds(forget, k, 0, groups)
     assert straddling(fold, groups) == 0
     for domain in (forget, ~forget):
-        sizes = np.bincount(fold[domain], minlength=k)
-        assert sizes.max() - sizes.min() <= 2
+        assert np.ptp(np.bincount(fold[domain], minlength=k)) <= 2
     assert np.array_equal(fold, stratified_folds(forget, k, 0, groups))
     assert not np.array_equal(fold, stratified_folds(forget, k, 1, groups))
     _, held = held_out(forget, 1 / k, np.random.default_rng(0), groups)
@@ -83,23 +94,20 @@ def test_no_group_straddles(rows: list[tuple[bool, int]], k: int, share: float, 
             assert np.bincount(fold[domain], minlength=k).min() > 0
             assert all(len(np.unique(groups[domain & (fold != i)])) >= 2 for i in range(k))
     try:
-        rest, held = held_out(forget, share, np.random.default_rng(seed), groups)
+        fitted, held = held_out(forget, share, np.random.default_rng(seed), groups)
     except UserError:
         assert few < 3
         return
-    assert sorted([*rest, *held]) == list(range(len(rows)))
+    assert sorted([*fitted, *held]) == list(range(len(rows)))
     if shared(groups):
-        assert not set(groups[rest]) & set(groups[held])
-        assert all(own[part].any() for own in (forget, ~forget) for part in (rest, held))
-
-
-# All that cross-fits --------------------------------------------------------------------------
+        assert not set(groups[fitted]) & set(groups[held])
+        assert all(domain[rows].any() for domain in (forget, ~forget) for rows in (fitted, held))
 
 
 def grouped(n: int = 300) -> Pool:
     """Examples by turns of groups of one to five, of one domain each."""
     groups = together(n, 5)
-    return dataclasses.replace(worded(n), groups=groups, forget=of_groups(groups, 0.4))
+    return replace(worded(n), groups=groups, forget=of_groups(groups, 0.4))
 
 
 @pytest.mark.parametrize("half", [None, 0, 1])
@@ -107,13 +115,8 @@ def grouped(n: int = 300) -> Pool:
 def test_who_is_scored_has_none_of_its_group_in_training(
     half: int | None, sample: int | None
 ) -> None:
-    pool, tasks = grouped(), []
-
-    def spy(task: Task) -> crossfit.Fit:
-        tasks.append(task)
-        return np.zeros(len(task.held)), {}
-
-    cross_fit(dataclasses.replace(pool, half=half), 4, 5, spy, "spy", sample)
+    pool = grouped()
+    tasks = tasks_of(replace(pool, half=half), 4, 5, sample)
     assert pool.groups is not None and len(tasks) == 4
     for task in tasks:
         assert not set(pool.groups[task.train]) & set(pool.groups[task.held])
@@ -131,10 +134,72 @@ def test_halves_share_no_group_and_are_even() -> None:
     for domain in (pool.forget, ~pool.forget):
         assert abs(half[domain].mean() - 0.5) < 0.05
     # Of seven groups there are none, however many texts they are.
-    few = dataclasses.replace(pool, groups=np.arange(300) % 7 + 7 * pool.forget)
+    few = replace(pool, groups=np.arange(300) % 7 + 7 * pool.forget)
     given_to = {**plugin("selector", "mamushi_lr").defaults, "folds": 2, "epochs": 2}
     assert len(make_refits(few, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 1
     assert len(make_refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
 
 
-# Codes ----------------------------------------------------------------------------------------
+def test_halves_of_a_folds_training_examples_share_none_and_are_stratified() -> None:
+    pool = worded(241)
+    runs = [tasks_of(replace(pool, half=half), 3, 5) for half in (None, 0, 1)]
+    for every, a, b in zip(*runs, strict=True):
+        assert not set(a.train) & set(b.train)
+        assert sorted([*a.train, *b.train]) == every.train.tolist()
+        for half in (a, b):
+            assert np.array_equal(half.held, every.held)
+            for domain in (pool.forget, ~pool.forget):
+                both = domain[every.train].sum()
+                assert abs(domain[half.train].sum() - both / 2) <= 1
+            x = pool.embeddings[half.train].astype(np.float64)
+            np.testing.assert_allclose(half.mean, x.mean(axis=0), rtol=1e-12)
+            np.testing.assert_allclose(half.scale, x.std(axis=0), rtol=1e-12)
+        assert len({every.seed, a.seed, b.seed}) == 3
+
+
+@pytest.fixture(scope="module")
+def rare() -> Pool:
+    """A fifth of the examples are forget."""
+    rng = np.random.default_rng(0)
+    forget = rng.random(600) < 0.2
+    x = rng.normal(size=(600, 6)) + forget[:, None]
+    texts = np.array([f"{'snake' if f else 'cat'} {i % 7}" for i, f in enumerate(forget)], object)
+    ids = np.array([f"t{i:04d}" for i in range(600)], dtype=object)
+    return Pool(ids, forget, x.astype(np.float16), texts=texts)
+
+
+@pytest.mark.parametrize(("most", "all_forget"), [(100, False), (200, True)])
+def test_a_sample_has_a_rare_domain_whole_or_both_in_proportion(
+    rare: Pool, most: int, all_forget: bool
+) -> None:
+    complete, sampled = tasks_of(rare, 3), tasks_of(rare, 3, fit_sample=most)
+    for every, some in zip(complete, sampled, strict=True):
+        assert set(some.train) < set(every.train)
+        assert len(some.train) == pytest.approx(most, abs=1)
+        there = rare.forget[every.train].sum()
+        asked = there if all_forget else most / len(every.train) * there
+        assert rare.forget[some.train].sum() == pytest.approx(asked, abs=1)
+        # All are scored, and standardised by all.
+        assert np.array_equal(some.held, every.held)
+        assert np.array_equal(some.mean, every.mean)
+    assert not np.array_equal(tasks_of(rare, 3, 1, most)[0].train, sampled[0].train)
+
+
+@pytest.mark.parametrize("name", ["mamushi", "mamushi_lr", "stack", "lexical", "mamushi_words"])
+def test_a_selector_fits_on_its_sample(
+    rare: Pool, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    drawn = crossfit.draw_sample
+
+    def noted(*args: Any) -> Any:
+        rows = drawn(*args)
+        seen.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(crossfit, "draw_sample", noted)
+    few = {"hidden": [8], "epochs": 2, "seeds_averaged": 1} if name == "mamushi" else {}
+    settings = plugin("selector", name).defaults | few | {"folds": 3, "fit_sample": 150}
+    scored = load("selector", name).score(rare, settings, 0)
+    assert np.isfinite(scored.scores).all()
+    assert len(seen) >= 3 and max(seen) <= 151
