@@ -1,4 +1,4 @@
-"""Plug-ins by folder: a selector, unlearner, figure or dataset loader is one file, known by name.
+"""Plug-ins by folder: a selector, unlearner, figure, dataset loader or format is one file.
 
 Its file says what it offers: the docstring, the class ``Settings`` of its settings, and flags,
 constants in capitals, which are fields of ``Plugin``. The Snakefile imports all plug-ins, so that
@@ -27,6 +27,7 @@ PLUGIN_FOLDERS = {
     "selector": "selection/selectors",
     "unlearner": "unlearning/unlearners",
     "figure": "figures/gallery",
+    "format": "formats",
 }
 """Kind of plug-in -> its folder in the package."""
 

@@ -1,10 +1,15 @@
 """Rooms beside the core: what they add is found by folder, and the core runs without any.
 
 A room is a folder of the package ``mamushi_extras``, in which its commands, stages, rules and
-plug-ins lie as those of the core do. What it adds to the core's work is in its module ``adds``:
-functions, each called at the point of its name (see ``docs/guide/adding.md``).
-``applies(settings)`` says of the settings of a dataset's loader whether the room takes part in its
-data.
+plug-ins lie as those of the core do. Its module ``adds`` may have these, each called at its point:
+
+``config``: keys of the configuration and a check of it, a ``config.kinds.Added``.
+``rows(settings)``: the steps that a room takes in reading a table with these settings, by name:
+``read(settings)``, then ``divide``, ``mark`` and ``answer(raw, settings)``; none for other tables.
+``pool_step(pool, metadata, column)``: the pool that is ranked, with what the room knows of it.
+``removal_list(listed)``: a removal list as it is to be applied.
+``speed_up(model, ...)``: makes the passes of a model faster, see ``stages._models``.
+``start_page(root, configfiles)``: writes the page of a results folder, and returns its file.
 """
 
 from __future__ import annotations
@@ -26,15 +31,13 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(importlib.import_module(f"{PACKAGE.name}.{name}.adds") for name in names)
 
 
-def additions(point: str, settings: Mapping[str, Any] | None = None) -> list[Any]:
-    """Return what the rooms add at a point; with ``settings`` of a dataset's loader, those rooms
-    that take part in it."""
-    modules = [module for module in _modules() if hasattr(module, point)]
-    return [getattr(m, point) for m in modules if settings is None or m.applies(settings)]
+def additions(point: str) -> list[Any]:
+    """Return what the rooms add at a point."""
+    return [getattr(module, point) for module in _modules() if hasattr(module, point)]
 
 
-def taking_part(*datasets: Mapping[str, Any]) -> list[str]:
-    """Return the names of the modules of rooms that take part in any of some datasets: they belong
-    to the code of what is made of these."""
-    modules = [module for module in _modules() if hasattr(module, "applies")]
-    return [m.__name__ for m in modules if any(m.applies(settings) for settings in datasets)]
+def readers_of(*datasets: Mapping[str, Any]) -> list[str]:
+    """Return the names of the modules of rooms that take a step in reading any of some datasets:
+    they belong to the code of what is made of these."""
+    modules = [module for module in _modules() if hasattr(module, "rows")]
+    return [module.__name__ for module in modules if any(map(module.rows, datasets))]

@@ -19,7 +19,6 @@ from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import is_remote, local_path
 from mamushi.io.files import read_json
-from mamushi.rooms import additions
 
 SHOWN_FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
@@ -136,8 +135,7 @@ def _cell(
     order = leading(lists)
     best, first = lists[order[0]], lists[order[0]][0]
     facts = {"ranked": f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"}
-    for describe in additions("describe_cell"):
-        facts |= describe(first)
+    facts |= first.get("shown", {})
     if partly := cut(root, cell):
         facts["cut"] = partly
     lines = [f"{dataset}, {model}, seed {seed}", *_lines(facts)]

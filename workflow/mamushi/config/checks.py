@@ -175,5 +175,5 @@ def _check_ratio(full: Config) -> Iterator[str]:
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     ours = (_check_ranked, _check_sources, _check_lengths, _check_ratio, _check_files)
-    for check in (*ours, *additions("config_checks")):
+    for check in (*ours, *(added.check for added in additions("config"))):
         yield from check(full)

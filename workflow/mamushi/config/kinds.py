@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import (
@@ -40,6 +41,14 @@ def key(default: Any, meaning: str) -> Any:
 def defaults(section: type[Section]) -> dict[str, Any]:
     """Return the default of every key that has one, in plain values."""
     return section.model_construct().model_dump()
+
+
+class Added(NamedTuple):
+    """What a room beside the core adds: keys by their dotted paths, each with type and default, and
+    what yields a line for each mistake of a completed configuration."""
+
+    keys: Mapping[str, tuple[Any, Any]] = MappingProxyType({})
+    check: Callable[[Config], Iterable[str]] = lambda full: ()
 
 
 # Types --------------------------------------------------------------------------------------------

@@ -425,7 +425,7 @@ class Configuration(Section):
 @cache
 def room_keys() -> dict[str, Any]:
     """Return the type and default of each key of rooms beside the core, by its dotted path."""
-    return {path: one for keys in additions("config_keys") for path, one in keys.items()}
+    return {path: one for added in additions("config") for path, one in added.keys.items()}
 
 
 @cache

@@ -53,7 +53,7 @@ class ExamplesSettings(Settings):
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""
-        return [plugin("dataset", self.kind).module, *rooms.taking_part(self.loader)]
+        return [plugin("dataset", self.kind).module, *rooms.readers_of(self.loader)]
 
 
 def examples(

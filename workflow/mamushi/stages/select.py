@@ -10,21 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
 from mamushi.config.selectors import selector_settings
 from mamushi.config.settings import Settings, setting
 from mamushi.errors import other_examples
 from mamushi.registry import plugin
-from mamushi.rooms import taking_part
+from mamushi.rooms import readers_of
 from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool
-
-
-def taking_part_in_any(config: Config) -> list[str]:
-    """Return the modules of rooms that take part in any dataset."""
-    return taking_part(*config["datasets"].values())
 
 
 class Score(Settings):
@@ -34,7 +28,9 @@ class Score(Settings):
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
     seed: int
-    rooms: tuple[str, ...] = setting(taking_part_in_any, default=())
+    rooms: tuple[str, ...] = setting(
+        lambda config: readers_of(*config["datasets"].values()), default=()
+    )
 
     def plug_ins(self) -> Sequence[str]:
         """Return the modules that the stage loads by name."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.provenance import versions
 from mamushi.io.tensors import trained_metadata
-from mamushi.rooms import additions
+from mamushi.registry import load, plugins
 from mamushi_curate.commands import _row_options
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.tables import readers
@@ -53,7 +53,7 @@ configs:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    formats = _FORMATS | {name: text for name, (text, _) in _formats_of_rooms().items()}
+    formats = _FORMATS | {name: kind.summary for name, kind in plugins("format").items()}
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
@@ -67,11 +67,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--trained", nargs="+", type=Path, help=trained)
     dtype = "of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)"
     model.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help=dtype)
-
-
-def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
-    """Return the formats of rooms beside the core: what each is, and what writes a list in it."""
-    return {name: kind for add in additions("export_formats") for name, kind in add().items()}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -88,8 +83,7 @@ def run(args: argparse.Namespace) -> None:
         do = "give a LIST and --to, or --model-card and --trained"
         raise UserError("nothing to export", do=do)
     elif args.to not in _FORMATS:
-        _, write = _formats_of_rooms()[args.to]
-        write(args.list, args.out)
+        load("format", args.to).write(args.list, args.out)
     else:
         listed = _removal_list.read_list(args.list)
         if args.to == "ids":

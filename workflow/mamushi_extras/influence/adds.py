@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mamushi.config.checks import comparisons
-from mamushi.config.kinds import Count, Section, key
+from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.selectors import kind_of
 from mamushi.config.sources import unlabelled
 
@@ -35,10 +35,7 @@ def by_influence(config: Mapping[str, Any]) -> list[str]:
     return [name for name in config["selectors"] if kind_of(config, name).name in INFLUENCE_KINDS]
 
 
-config_keys = {"influence": (Influenced, Influenced())}
-
-
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Check that there are weights at which to measure, and labelled texts to be targets."""
     names = by_influence(full)
     for where, axes in comparisons(full):
@@ -50,3 +47,6 @@ def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{at} models.{vectors[0]}, which has vectors and no weights"
             if name in names and corpora:
                 yield f"{at} datasets.{corpora[0]}, which nobody labelled"
+
+
+config = Added({"influence": (Influenced, Influenced())}, check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mamushi.config.kinds import DISTINCT, AnyNames, Budgets, Count, Place, key
+from mamushi.config.kinds import DISTINCT, Added, AnyNames, Budgets, Count, Place, key
 from mamushi.config.sections import Cells
 
 
@@ -39,4 +39,4 @@ class Tasks(Lists):
     examples: Count | None = key(None, "The first so many examples of each task; null for all.")
 
 
-config_keys = {"left": (Left, Left()), "tasks": (Tasks, Tasks())}
+config = Added({"left": (Left, Left()), "tasks": (Tasks, Tasks())})

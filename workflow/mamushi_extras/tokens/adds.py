@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 from mamushi.config.checks import comparisons
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Added, Config
 from mamushi.config.selectors import derives, kind_of, of_tokens
 from mamushi.registry import plugin
-from mamushi_extras.tokens.token_labels import write_labels
 
 
-def export_formats() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
-    """Return the format in which spans are handed over."""
-    labels = (
-        "of spans: JSON Lines with input_ids, attention_mask and labels, -100 where a token is "
-        "masked, as TRL and axolotl read tokenized texts"
-    )
-    return {"labels": (labels, write_labels)}
-
-
-def config_checks(full: Config) -> Iterator[str]:
+def check(full: Config) -> Iterator[str]:
     """Yield where tokens are ranked and texts are wanted, or a tokenizer is not there."""
     for name in full["selectors"]:
         if (base := derives(full, name)) and of_tokens(full, base):
@@ -45,3 +34,6 @@ def config_checks(full: Config) -> Iterator[str]:
                 yield f"{at} models.{vectors[0]} has vectors alone and no tokenizer; leave one out"
             elif where not in ("grid", "studies", "unlearning", "probe"):
                 yield f"{at} lists no text, which {where} needs"
+
+
+config = Added(check=check)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.checks import comparisons
+from mamushi.config.kinds import Added
 from mamushi.config.sections import axes_sections
 from mamushi.config.selectors import scores_both
 from mamushi.config.sources import unlabelled
@@ -14,21 +15,24 @@ if TYPE_CHECKING:
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
 
-applies = unlabelled
 
+def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Raw]]:
+    """Read a corpus with the examples beside it, or what a screen lets through, and say which of
+    its texts a blocklist hits."""
+    if not unlabelled(settings):
+        return {}
 
-def read_rows(settings: Mapping[str, Any]) -> Raw:
-    """Read a corpus with the examples beside it, or what a screen lets through."""
-    from mamushi_extras.unlabelled.like import read_corpus_rows
+    def read(settings: Mapping[str, Any]) -> Raw:
+        from mamushi_extras.unlabelled.like import read_corpus_rows
 
-    return read_corpus_rows(settings)
+        return read_corpus_rows(settings)
 
+    def mark(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+        from mamushi_extras.unlabelled.like import mark_hits
 
-def mark_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Say which texts of a corpus a blocklist hits."""
-    from mamushi_extras.unlabelled.like import mark_hits
+        return mark_hits(raw, settings)
 
-    return mark_hits(raw, settings)
+    return {"read": read, "mark": mark}
 
 
 def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
@@ -40,7 +44,7 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     return pool.with_columns(words=column(f"label_{SCREEN}").astype(float))
 
 
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield what such a corpus has no use for: it takes rankings of texts with a score of each."""
     corpora = [name for name, dataset in full["datasets"].items() if unlabelled(dataset)]
     for name in corpora:
@@ -63,26 +67,4 @@ def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
                 )
 
 
-def describe_cell(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return lines by their heads, of the manifest of a list of a corpus; none of another one."""
-    if "share" not in manifest:
-        return {}
-    # Here, since they take scipy.stats, whose import takes a second.
-    from mamushi.evidence.verdict import unit_of
-    from mamushi_extras.unlabelled.corpus import share_text
-
-    share, unit = manifest["share"], unit_of(manifest)
-    by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"
-    lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
-    if screen := manifest.get("screen"):
-        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} texts passed"
-        if screen["recall"]["low"] is not None:
-            chance = f"does with a chance of {share_text(screen['recall'])}"
-            lines["screen"] += f", and one like the examples {chance}"
-    why = f"\n            {share['reason']}" if share["reason"] else ""
-    lines["share"] = f"{share_text(share)} of them is of the domain{why}"
-    if manifest["certain"]:
-        lines["certain"] = f"{manifest['certain']:,} {unit} are copies of examples"
-    guess = ", at a guess of the share" if None in (share["low"], share["high"]) else ""
-    lines["likely"] = f"{manifest['likely']:,} {unit} are more likely than not of the domain{guess}"
-    return lines
+config = Added(check=check)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
-from mamushi.evidence.verdict import VAGUE, judge_list
+from mamushi.evidence.verdict import VAGUE, judge_list, unit_of
 from mamushi.io.domains import FORGET
 from mamushi.io.tables import read_metadata
 from mamushi.io.vectors import ranked
@@ -318,3 +318,22 @@ def share_text(share: Mapping[str, Any]) -> str:
         return f"at least {low}"
     guess = "an unknown share" if at is None else f"perhaps {at}"
     return guess if high is None else f"{guess}, at most {high},"
+
+
+def described(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is shown of a cell by the manifest of a list of its, in words by their heads."""
+    share, unit = manifest["share"], unit_of(manifest)
+    by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"
+    lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
+    if screen := manifest.get("screen"):
+        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} texts passed"
+        if screen["recall"]["low"] is not None:
+            chance = f"does with a chance of {share_text(screen['recall'])}"
+            lines["screen"] += f", and one like the examples {chance}"
+    why = f"\n            {share['reason']}" if share["reason"] else ""
+    lines["share"] = f"{share_text(share)} of them is of the domain{why}"
+    if manifest["certain"]:
+        lines["certain"] = f"{manifest['certain']:,} {unit} are copies of examples"
+    guess = ", at a guess of the share" if None in (share["low"], share["high"]) else ""
+    lines["likely"] = f"{manifest['likely']:,} {unit} are more likely than not of the domain{guess}"
+    return lines

@@ -78,7 +78,7 @@ def corpus_manifest(
     from mamushi.selection.refits import read_refits
     from mamushi.selection.removals import budget_of, digest_of_ids
     from mamushi.stages.manifests import text_digests_of
-    from mamushi_extras.unlabelled.corpus import manifest_of_corpus, read_corpus
+    from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
     ranked, beta = read_metadata(scores), settings.beta
@@ -106,4 +106,4 @@ def corpus_manifest(
         "rows": read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(text_digests_of(examples, ranking, budget_of(beta, ranking))),
     }
-    write_json(out, manifest)
+    write_json(out, {**manifest, "shown": described(manifest)})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.checks import datasets_used
-from mamushi.config.kinds import Count, Section, key
+from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.sources import unlabelled
 
 if TYPE_CHECKING:
@@ -29,19 +29,15 @@ class Windows(Section):
     )
 
 
-config_keys = {"datasets.windows": (Windows | None, None)}
-
-
-def applies(settings: Mapping[str, Any]) -> bool:
-    """Tell whether the documents of a dataset are divided."""
-    return bool(settings.get("windows"))
-
-
-def divide_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Raw]]:
     """Divide the documents of a table into windows."""
-    from mamushi_extras.windows.windows import divide
 
-    return divide(raw, settings["windows"], not unlabelled(settings))
+    def divide(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+        from mamushi_extras.windows.windows import divide
+
+        return divide(raw, settings["windows"], not unlabelled(settings))
+
+    return {"divide": divide} if settings.get("windows") else {}
 
 
 def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
@@ -63,7 +59,7 @@ def removal_list(listed: ListedTexts) -> ListedTexts:
     return as_window_list(listed)
 
 
-def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield what cannot be divided, or not in this way."""
     for name in datasets_used(full):
         dataset, at = full["datasets"][name], f"datasets.{name}.windows"
@@ -75,3 +71,6 @@ def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}: turns by themselves have no template; leave assistant_only_loss out"
         if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
             yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
+
+
+config = Added({"datasets.windows": (Windows | None, None)}, check)

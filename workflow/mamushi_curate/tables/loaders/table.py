@@ -139,11 +139,12 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
     settings = localized(settings)
-    read_rows, *_ = [*additions("read_rows", settings), read_raw]
-    raw: Raw = read_rows(settings)
-    for point in ("divide_rows", "mark_rows", "answer_rows"):
-        for step in additions(point, settings):
-            raw = step(raw, settings)
+    steps: dict[str, Any] = {"read": read_raw}
+    for rows in additions("rows"):
+        steps |= rows(settings)
+    raw: Raw = steps["read"](settings)
+    for name in ("divide", "mark", "answer"):
+        raw = steps[name](raw, settings) if name in steps else raw
     return raw
 
 

@@ -1,4 +1,5 @@
-"""The texts to train on with the spans of a list masked, as token ids and labels."""
+"""of spans: JSON Lines with input_ids, attention_mask and labels, -100 where a token is masked, as
+TRL and axolotl read tokenized texts."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ IGNORED = -100
 """The label of what is not predicted, in the losses of PyTorch and of all trainers on it."""
 
 
-def write_labels(spans: Path, out: Path) -> None:
+def write(spans: Path, out: Path) -> None:
     """Write a JSON object a line for each text of the section from which tokens are masked.
 
     That is ``input_ids``, ``attention_mask`` and ``labels``, and no other column, as trainers read

@@ -1,0 +1,10 @@
+"""of a list: what ranked it, fitted to all texts, for mamushi score."""
+
+from pathlib import Path
+
+
+def write(listed: Path, out: Path) -> None:
+    """Write the scorer, see ``saving.write_scorer``."""
+    from mamushi_extras.doors.saving import write_scorer
+
+    write_scorer(listed, out)
