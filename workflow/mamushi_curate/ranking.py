@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from mamushi.commands import advise
 from mamushi.config.complete import complete
-from mamushi.config.kinds import ConfigError
 from mamushi.errors import UserError
 from mamushi.evidence import advice
 from mamushi.evidence.ranking import excerpt, glimpse, read_texts_of
@@ -128,8 +127,6 @@ def rank(
         words = (error.problem, error.where, error.do)
         told = [str(word or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for word in words]
         raise UserError(told[0], where=told[1] or None, do=told[2] or None) from None
-    except ConfigError as error:
-        raise UserError(error.lines[0]) from None
     return _ranking(pipeline, config["grid"]["selectors"][0], folder, len(source))
 
 
@@ -184,7 +181,8 @@ def _config(
     if embedded and model is not None:
         raise UserError("both embeddings and a model", do="give one of them")
     if selector is None:
-        ((name, settings),) = init.usual_selectors(table, False).items()
+        ((name, usual),) = init.usual_selectors(table, False).items()
+        settings = usual or {}
     else:
         settings = {} if isinstance(selector, str) else dict(selector)
         name = str(settings.get("kind") or selector)

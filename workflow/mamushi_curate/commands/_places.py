@@ -16,10 +16,12 @@ FILE_OPTIONS = ("like", "unlike", "terms", "embeddings", "label")
 DATASET_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what is asked of a data set of the hub."""
-    parser.add_argument("--split", metavar="NAME", help="of a data set of the hub: its split")
-    parser.add_argument("--config", metavar="NAME", help="of it: its configuration (subset)")
+def arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Add what is asked of a data set of the hub, and return these options."""
+    return [
+        parser.add_argument("--split", metavar="NAME", help="of a data set of the hub: its split"),
+        parser.add_argument("--config", metavar="NAME", help="of it: its configuration (subset)"),
+    ]
 
 
 def fetched_place(args: argparse.Namespace, name: str) -> Path:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 
 
-def dialect(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how cells stand in CSV and TSV."""
+def dialect(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Add the options that say how cells stand in CSV and TSV, and return them."""
     quote = 'whether `"` holds cells of CSV and TSV together (default: as ranked, else double)'
-    parser.add_argument("--quote", choices=("double", "none"), help=quote)
     separator = "what divides them (default: as ranked, else as the first rows of a .csv say)"
-    parser.add_argument("--separator", choices=(",", ";", "|", "tab"), help=separator)
+    return [
+        parser.add_argument("--quote", choices=("double", "none"), help=quote),
+        parser.add_argument("--separator", choices=(",", ";", "|", "tab"), help=separator),
+    ]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

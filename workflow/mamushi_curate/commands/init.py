@@ -7,11 +7,10 @@ workflow would refuse is refused here.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import yaml
 
 from mamushi.commands import _as_json
 from mamushi.config.complete import complete
-from mamushi.config.kinds import ConfigError
 from mamushi.config.sections import Refits
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
@@ -44,38 +42,40 @@ EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
 _TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
-OPTIONS = {
-    "text": ("COL", "column with the text or a conversation; or as prompt,completion"),
-    "forget": ("EXPR", "what is true of the rows to rank, as 'toxic >= 0.5' or '`my class` == 0'"),
-    "retain": ("EXPR", "what is true of those to keep; of neither: left out (default: all others)"),
-    "like": ("FILE", "for --forget: a table of examples of a domain that no column of DATA marks"),
-    "terms": ("FILE", "or: a blocklist, a term or /regular expression/ a line"),
-    "unlike": ("FILE", "beside --like or --terms: a table of texts that are wanted"),
-    "like-text": ("COL", "column with the text in these (default: that of --text)"),
-    "screened": ("FILE", "the screen that let these texts through"),
-    "model": ("MODEL", "the model that was trained on the texts: a folder or its id on the hub"),
-    "embeddings": ("FILE", "or: a Parquet file with ids and their vectors (default: of the words)"),
-    "id": ("COL", "column with an id (default: row numbers)"),
-    "label": ("FILE", "people's answers, of mamushi audit --merge, over the table's"),
-}
-"""By name, what an option takes, and what it means. Of a group one may be given."""
+MINE = Path("mine.yaml")
+OPTIONS = """
+text COL: column with the text or a conversation; or as prompt,completion
+forget EXPR: what is true of the rows to rank, as 'toxic >= 0.5' or '`my class` == 0'
+retain EXPR: what is true of those to keep; of neither: left out (default: all others)
+like FILE: for --forget: a table of examples of a domain that no column of DATA marks
+terms FILE: or: a blocklist, a term or /regular expression/ a line
+unlike FILE: beside --like or --terms: a table of texts that are wanted
+like-text COL: column with the text in these (default: that of --text)
+screened FILE: the screen that let these texts through
+model MODEL: the model that was trained on the texts: a folder or its id on the hub
+embeddings FILE: or: a Parquet file with ids and their vectors (default: of the words)
+id COL: column with an id (default: row numbers)
+label FILE: people's answers, of mamushi audit --merge, over the table's
+screen N: rank N texts alone, or below 1 a share: those most like the examples
+fair NAME+: which of like and unlike were drawn at random, so that shares can rest on them
+budgets SHARE+: of the forget texts to list (default: 0.1 0.2 0.3; of such a corpus 0.01 0.05 0.1)
+selectors NAME+: how to rank (default: stack; of tokens token_unigram; of a corpus mamushi_words)
+evaluation SHARE: share of the texts to hold out, to measure on what a removal buys (default: none)
+windows WORDS: divide long documents into windows of so many words, each ranked for itself
+part PART: what of a conversation is ranked: whole (default), without_system or assistant
+"""
+"""Of each its name, what it takes (+: several of these), and what it means."""
+TYPES = {"N": float, "SHARE": float, "WORDS": int}
+CHOICES = {"fair": ("like", "unlike"), "part": ("whole", "without_system", "assistant")}
 EITHER = (("forget", "like", "terms"), ("model", "embeddings"))
+"""Groups of which one may be given."""
 BESIDE = ("like", "unlike", "terms", "screened")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 HEAD = """\
 # Written by `mamushi init`. It stands alone: what is left out has its default, and the page Keys of
 # `make docs` has all keys. `contaminated: true` says that a model has seen the texts; to retrain,
 # name in its `base` the model (by its name here) that it was trained from.
-#   {removals}   # the lists
-#   {evidence}   # how many to remove
 """
-
-
-CHOSEN = (
-    *("data", *(name.replace("-", "_") for name in OPTIONS), "screen", "fair", "budgets"),
-    *("selectors", "evaluation", "windows", "cut", "part", "quote", "separator", "split", "config"),
-)
-"""What the configuration is written from, by name."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,34 +85,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "one that datasets saved, a data set's id on the hub, or a URL: hf://datasets/, https://, "
         "s3://, gs://"
     )
-    parser.add_argument("data", nargs="?", metavar="DATA", help=table)
-    _places.arguments(parser)
-    groups = [parser.add_mutually_exclusive_group() for _ in EITHER]
-    for name, (metavar, help_text) in OPTIONS.items():
-        within = [group for group, names in zip(groups, EITHER, strict=True) if name in names]
-        [*within, parser][0].add_argument(f"--{name}", metavar=metavar, help=help_text)
-    screen = "rank N texts alone, or below 1 a share: those most like the examples"
-    parser.add_argument("--screen", metavar="N", type=float, help=screen)
-    drawn = "which of these two were drawn at random, like from the domain, unlike from the rest: "
-    drawn += "shares and recall rest on it"
-    parser.add_argument("--fair", nargs="+", choices=("like", "unlike"), help=drawn)
-    shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
-    shares += "0.05 0.1)"
-    parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
-    names = f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of "
-    names += f"tokens, {_TOKENS}; of a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
-    parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
-    held = "share of the texts to hold out, to measure on what a removal buys (default: none)"
-    parser.add_argument("--evaluation", type=float, metavar="SHARE", help=held)
-    words = "divide long documents into windows of so many words, each ranked for itself"
-    parser.add_argument("--windows", type=int, metavar="WORDS", help=words)
+    chosen = [parser.add_argument("data", nargs="?", metavar="DATA", help=table)]
+    groups = {names: parser.add_mutually_exclusive_group() for names in EITHER}
+    for name, metavar, several, meaning in re.findall(r"^(\S+) (\w+)(\+?): (.+)", OPTIONS, re.M):
+        group = next((group for names, group in groups.items() if name in names), parser)
+        kind: dict[str, Any] = {"type": TYPES.get(metavar, str), "choices": CHOICES.get(name)}
+        nargs = "+" if several else None
+        chosen += [
+            group.add_argument(f"--{name}", metavar=metavar, nargs=nargs, help=meaning, **kind)
+        ]
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
-    parser.add_argument("--cut", action="store_true", default=None, help=cut)
-    parts = "what of a conversation is ranked (default: whole)"
-    parser.add_argument("--part", choices=("whole", "without_system", "assistant"), help=parts)
-    _row_options.dialect(parser)
-    out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
-    parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
+    chosen += [parser.add_argument("--cut", action="store_true", default=None, help=cut)]
+    chosen += [*_places.arguments(parser), *_row_options.dialect(parser)]
+    # What the configuration is written from.
+    parser.set_defaults(chosen=[option.dest for option in chosen])
+    out = f"configuration to write (default: {MINE})"
+    parser.add_argument("--out", type=Path, default=MINE, metavar="FILE", help=out)
     force = "write over another configuration of that name"
     parser.add_argument("--force", action="store_true", help=force)
     _as_json.argument(parser)
@@ -122,29 +110,22 @@ def run(args: argparse.Namespace) -> None:
     """Write the configuration, and say what runs it. Raises ``UserError`` as
     ``write_configuration``."""
     write_configuration(args)
-    print(f"next: {(command := _next(args.out, 'removals'))}")
+    named = "" if args.out == MINE else f" --configfile {shlex.quote(str(args.out))}"
+    print(f"next: {(command := f'mamushi run removals{named}')}")
     content = yaml.safe_load(args.out.read_text(encoding="utf-8"))
     _as_json.put({"configuration": args.out, "content": content, "next": command})
 
 
-def _next(out: Path, target: str) -> str:
-    """Return the command that makes a target of a configuration."""
-    named = "" if out == Path("mine.yaml") else f" --configfile {shlex.quote(str(out))}"
-    return f"mamushi run {target}{named}"
-
-
 def write_configuration(args: argparse.Namespace) -> None:
-    """Write ``args.out``, whole or not at all; one with the same content is kept.
-
-    Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing,
-    and when another configuration stands there.
-    """
+    """Write ``args.out``; one with the same content is kept. Raises ``UserError`` for a table or
+    model that the workflow would refuse, and when another configuration stands there."""
     if args.out.suffix.lower() not in (".yaml", ".yml"):
-        do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
-        raise UserError("is no name of a configuration", where=args.out, do=do)
+        raise UserError("is no name of a configuration", where=args.out, do="end it in .yaml")
     if args.data is None:
         raise UserError("DATA is missing", do="give the table of texts (a file or folder)")
     path = _places.fetched_place(args, "data")
+    from mamushi_curate.tables.expression import columns_in
+
     columns = readers.columns(path, Dialect.of(vars(args)))
     if not args.text:
         do = f"give the column with the text; the columns are {', '.join(map(repr, columns))}"
@@ -154,17 +135,11 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("--forget is missing", do=do)
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
-        from mamushi_curate.tables.expression import columns_in
-
         check_columns(path, columns, columns_in(mark), "text stands in quotes")
     _places.fetch_beside(args)
     config = _configuration(args, path)
-    try:
-        _describe(config, columns, args.budgets)
-    except ConfigError as error:
-        raise UserError(error.lines[0]) from None
-    commands = {name: _next(Path(args.out.name), name) for name in ("removals", "evidence")}
-    text = HEAD.format(**commands) + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    _describe(config, columns, args.budgets)
+    text = HEAD + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     written = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
     if written == text:
         print(f"{args.out}: there already, with the same content")
@@ -178,60 +153,59 @@ def write_configuration(args: argparse.Namespace) -> None:
 
 def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Return the configuration that the options ask for, before the table is read."""
-    model = Path(args.embeddings or args.model or "words").name
-    held_out = args.evaluation or 0.0
-    shares = {"inference": round(1 - held_out, 6), "evaluation": held_out}
-    table: dict[str, Any] = {
+    files = {name: getattr(args, name) for name in (*BESIDE, "label")}
+    files = {name: file and _places.as_configured(file) for name, file in files.items()}
+    answers, screen = files.pop("label"), args.screen
+    windows = {"words": args.windows, "action": "cut" if args.cut else "remove"}
+    forget = {
+        "where": args.forget,
+        **files,
+        "screen": int(screen) if screen and screen.is_integer() else screen,
+        "fair": args.fair and sorted({*args.fair}),
+        "text": args.like_text,
+    }
+    table = {
         "kind": "table",
         "path": _places.as_configured(args.data),
         "text": args.text,
         "id": args.id,
-        "forget": _marks(args),
-        "retain": None if args.retain is None else {"where": args.retain},
-        "sections": {name: share for name, share in shares.items() if share},
+        "forget": _without_none(forget),
+        "retain": args.retain and {"where": args.retain},
+        "sections": {"inference": round(1 - (args.evaluation or 0), 6)},
+        "part": args.part,
+        "separator": args.separator,
+        "answers": answers,
+        "quote": "none" if args.quote == "none" else None,
+        "windows": windows if args.windows is not None or args.cut else None,
     }
-    answers = args.label and _places.as_configured(args.label)
-    more = {"part": args.part, "separator": args.separator, "answers": answers}
-    more["quote"] = "none" if args.quote == "none" else None
-    table |= {name: value for name, value in more.items() if value}
-    if args.windows is not None or args.cut:
-        table["windows"] = {"words": args.windows, "action": "cut" if args.cut else "remove"}
-    embedder = (
-        {**_embedder.find_model(args.model), "contaminated": True}
-        if args.model
-        else {"embeddings": _embedder.find_vectors(args.embeddings)}
-    )
-    dataset, model = _name(path.name, "texts"), _name(model, "model")
+    if args.evaluation:
+        table["sections"] |= {"evaluation": args.evaluation}
+    embedder: dict[str, Any] = {"embeddings": _embedder.find_vectors(args.embeddings)}
+    if args.model:
+        embedder = {**_embedder.find_model(args.model), "contaminated": True}
+    dataset = _name(path.name, "texts")
+    model = _name(Path(args.embeddings or args.model or "words").name, "model")
     usual = usual_selectors(table, bool(args.model))
-    settings = {} if args.selectors else {name: own for name, own in usual.items() if own}
+    settings = {} if args.selectors else _without_none(usual)
     grid = {"datasets": [dataset], "models": [model], "seeds": [0]}
     return {
         "grid": {**grid, "budgets": args.budgets, "selectors": args.selectors or [*usual]},
         "evidence": {"refits": Refits().model_dump()},
         **({"selectors": settings} if settings else {}),
-        "datasets": {dataset: table},
+        "datasets": {dataset: _without_none(table)},
         "models": {model: embedder},
     }
 
 
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def usual_selectors(table: Mapping[str, Any], has_model: bool) -> dict[str, Any]:
-    """Return the selectors that suit a table, by name their settings."""
+    """Return the selectors that suit a table, by name their settings, if any."""
     if unlabelled(table):
-        return HITS if "terms" in table["forget"] else {EXAMPLES: {}}
-    return {LABELLED: {}, **({_TOKENS: {}} if has_model else {})}
-
-
-def _marks(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what marks the forget domain."""
-    marks: dict[str, Any] = {} if args.forget is None else {"where": args.forget}
-    for name in BESIDE:
-        if file := getattr(args, name):
-            marks[name] = _places.as_configured(file)
-    if (most := args.screen) is not None:
-        marks["screen"] = int(most) if most.is_integer() else most
-    if args.fair:
-        marks["fair"] = sorted({*args.fair})
-    return marks | ({"text": args.like_text} if args.like_text else {})
+        return HITS if "terms" in table["forget"] else {EXAMPLES: None}
+    return {LABELLED: None, **({_TOKENS: None} if has_model else {})}
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -263,47 +237,41 @@ def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | 
     # With budgets of a corpus as long as it is not known how many texts there are.
     config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
     full = complete(config)
-    settings, table = full["datasets"][dataset], None
-    if most := config["datasets"][dataset]["forget"].get("screen"):
-        of = "documents" if settings.get("windows") else "texts"
-        ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
-        size, lines = "", [f"ranked: the {ranked} most like the examples"]
+    settings, table, size = config["datasets"][dataset], None, ""
+    if most := settings["forget"].get("screen"):
+        ranked = f"{most:,} texts" if most >= 1 else f"{most:.2%} of the texts"
+        lines = [f"ranked: the {ranked} most like the examples"]
     else:
         raw, table, counts = examples_of_table(full, dataset)
         settle_budgets(config, dataset, chosen, counts)
-        size, lines = _described_rows(settings, raw, counts)
-        lines = [f"columns: {', '.join(map(repr, columns))}", *lines]
-    print(f"{display_url(config['datasets'][dataset]['path'])}: {size}{len(columns)} columns")
+        size = f"{counts.get('of_corpus', counts['read']):,} rows, "
+        lines = [f"columns: {', '.join(map(repr, columns))}", *_described_rows(raw, counts)]
+    print(f"{display_url(settings['path'])}: {size}{len(columns)} columns")
     print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
 
 
-def _described_rows(
-    settings: Mapping[str, Any], raw: Any, counts: Mapping[str, Any]
-) -> tuple[str, list[str]]:
-    """Return in words how many rows a table has, and lines of what its rows are."""
-    forget, divided = int(raw.forget.sum()), settings.get("windows")
-    of, unit = ("windows", "windows") if divided else ("rows", "texts")
-    retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
-    n_ranked = counts["sections"][INFERENCE]
-    dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
-    gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
-    if (corpus := counts.get("corpus")) is not None:
-        rows, kind = counts["of_corpus"], "hits" if "terms" in settings["forget"] else "examples"
-        lines = [f"{kind}: {n_ranked[FORGET]:,}; {gone}"]
-        against = f"{corpus:,} {unit} of the corpus"
+def _described_rows(raw: Any, counts: Mapping[str, Any]) -> Iterator[str]:
+    """Iterate over lines of what the rows of a table are."""
+    forget, neither = int(raw.forget.sum()), sum(raw.dropped.values())
+    ranked = counts["sections"][INFERENCE]
+    gone = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
+    copies = f"empty: {gone['empty']:,}; copies: {gone['exact_duplicates']:,}"
+    if "corpus" in counts:
+        yield f"examples: {ranked[FORGET]:,}; {copies}"
     else:
         left_out = f"; of neither, left out: {neither:,}" if neither else ""
-        rows = counts["read"]
-        lines = [
-            f"forget: {forget:,} {of}; retain: {retain:,} {of}{left_out}",
-            f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
-        ]
-        against = f"{n_ranked[FORGET]:,} forget texts against {n_ranked[RETAIN]:,} retain texts"
+        yield f"forget: {forget:,} rows; retain: {len(raw.ids) - forget:,} rows{left_out}"
+        yield f"{copies}; in both domains, neither ranked nor listed: {gone['cross_posts']:,}"
     if roles := raw.extra_metadata.get("roles"):
-        lines += [f"turns of: {', '.join(map(repr, roles))}"]
+        yield f"turns of: {', '.join(map(repr, roles))}"
     if answers := raw.extra_metadata.get("answers"):
-        lines += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
-    return f"{rows:,} {of}, ", [*lines, f"ranked: {against}"]
+        yield f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"
+    against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
+    yield (
+        f"ranked: {counts['corpus']:,} of the corpus"
+        if "corpus" in counts
+        else f"ranked: {against}"
+    )
 
 
 def settle_budgets(
@@ -325,13 +293,7 @@ def settle_budgets(
 def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` where a column of a table, by the settings of its loader, has numbers in
     the place of texts, or nothing."""
-
-    def is_number(text: str) -> bool:
-        with contextlib.suppress(ValueError):
-            float(text or "nan")
-            return True
-        return not text.strip()
-
+    is_number = re.compile(r"\s*([-+]?[\d.]+(e[-+]?\d+)?|nan)?\s*", re.IGNORECASE).fullmatch
     if all(map(is_number, texts)):
         problem = f"column {settings['text']!r} holds numbers alone, or nothing"
         raise UserError(problem, where=settings["path"], do="name the column with the texts")

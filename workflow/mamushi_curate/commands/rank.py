@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.data is not None or not args.out.is_file():
         init.write_configuration(args)
-    elif options_in_use := [name for name in init.CHOSEN if getattr(args, name) is not None]:
+    elif options_in_use := [name for name in args.chosen if getattr(args, name) is not None]:
         do = "change it there, or give DATA as well, and --force to write over it"
         problem = f"is there already, and --{options_in_use[0]} says how to write it"
         raise UserError(problem, where=args.out, do=do)
