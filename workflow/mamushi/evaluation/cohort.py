@@ -1,4 +1,4 @@
-"""Name the models that a row of a table is about, and read their NLL of held-out texts."""
+"""The models of all seeds of a dataset and model, and their NLL of held-out texts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.config import arms
 from mamushi.data.labels import Labelled, places_of, read_labels
 from mamushi.errors import UserError
 from mamushi.evaluation.intervals import Effect, Floats, contrast
@@ -23,27 +21,6 @@ NOT_RAKED = "too few held-out forget texts"
 """Why nothing is known without word frequencies."""
 RETRAINING_SOURCE = "retraining"
 """What tables call training without the examples of a list, beside the names of unlearners."""
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """The models of all seeds that were made in one way.
-
-    ``source`` is an endpoint, ``RETRAINING_SOURCE`` or the name of an unlearner. The last two have
-    the ``selector`` of their list and its budget ``beta``.
-    """
-
-    source: str
-    selector: str | None = None
-    beta: float | None = None
-
-    @property
-    def arm(self) -> str:
-        """Return the name of the arm among the models of a cell."""
-        if self.selector is None or self.beta is None:
-            return self.source
-        method = arms.RETRAINING if self.source == RETRAINING_SOURCE else self.source
-        return arms.unlearned(method, self.selector, self.beta)
 
 
 class TextSet(NamedTuple):
@@ -92,12 +69,6 @@ class Cohort:
         """Return the path of each seed, by further ``wildcards`` of the pattern."""
         return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
 
-    def lists(self, source: ModelSource) -> list[list[str]]:
-        """Return the ids in the list of each seed, (S,) lists."""
-        listed = {"selector": str(source.selector), "beta": paths.beta(source.beta or 0.0)}
-        files = self.files(paths.REMOVAL, **listed)
-        return [read_table(f, schemas.REMOVALS, ["id"])["id"].to_pylist() for f in files]
-
     @cached_property
     def held_out(self) -> pa.Table:
         """The ``id`` and the number of predicted ``tokens`` of the held-out texts."""
@@ -135,25 +106,13 @@ class Cohort:
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
         column, every = "deep" if deep else "nll", np.arange(len(self.tokens))
         files = self.files(paths.NLL, arm=arm)
-        return np.array([self._sums(p, read_table(p, schemas.NLL), every, column) for p in files])
+        return np.array([self.sums(p, read_table(p, schemas.NLL), every, column) for p in files])
 
-    def relearned(self, arm: str) -> dict[int, Floats]:
-        """Return by step the summed NLL of each text (S, n), in nats, NaN of all but forget texts,
-        under the models of an arm that has relearned for so many steps."""
-        rows = self.of(FORGET).rows
-        by_step: dict[int, list[Floats]] = {}
-        for path in self.files(paths.RELEARNED, arm=arm):
-            table = read_table(path, schemas.RELEARNED_TEXTS)
-            for step in pc.unique(table["step"]).to_pylist():
-                at_step = table.filter(pc.equal(table["step"], step))
-                by_step.setdefault(step, []).append(self._sums(path, at_step, rows))
-        return {step: np.array(by_seed) for step, by_seed in by_step.items()}
-
-    def _sums(
+    def sums(
         self, path: Path, table: pa.Table, rows: NDArray[np.int64], column: str = "nll"
     ) -> Floats:
-        """Return a ``column`` of summed NLL (n,), NaN where it is null or absent. Raises
-        ``UserError`` for a table that lacks one of the texts ``rows``."""
+        """Return a ``column`` of summed NLL (n,) of a table that was read, NaN where it is null or
+        absent. Raises ``UserError`` for one that lacks a text of ``rows``."""
         places = places_of(self.held_out["id"], table["id"])
         if (places[rows] < 0).any():
             raise UserError("lacks a text of the evaluation section", where=path, do="run again")

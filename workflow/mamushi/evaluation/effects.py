@@ -21,14 +21,7 @@ from numpy.typing import NDArray
 
 from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
-from mamushi.evaluation.cohort import (
-    NOT_RAKED,
-    RETRAINING_SOURCE,
-    Cohort,
-    ModelSource,
-    TextSet,
-    cohorts,
-)
+from mamushi.evaluation.cohort import NOT_RAKED, Cohort, TextSet, cohorts
 from mamushi.evaluation.intervals import Effect, Floats, finite_or_none, holm, pooled_variance
 from mamushi.evaluation.sad import BASELINE
 from mamushi.io import paths, schemas
@@ -232,8 +225,9 @@ def _group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll, on_list = cohort.nll(arms.retrained(selector, budget)), None
         if selector in ranked:
-            lists = cohort.lists(ModelSource(RETRAINING_SOURCE, selector, budget))
-            on_list = np.array([np.isin(ids, listed) for listed in lists])
+            files = cohort.files(paths.REMOVAL, selector=selector, beta=paths.beta(budget))
+            lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]
+            on_list = np.array([np.isin(ids, listed.to_pylist()) for listed in lists])
         for domain, subgroup, value, rows in listed_groups:
             texts, seeds = cohort.subset(rows), len(cohort.seeds)
             row = {**cohort.at, "selector": selector, "beta": float(budget), "domain": domain}

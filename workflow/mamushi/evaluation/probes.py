@@ -1,17 +1,18 @@
 """The tables of the probes: what each model says, and how fast an unlearned one relearns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
-from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, TextSet, cohorts
 from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.sad import GridLists, read_perplexity
@@ -24,13 +25,11 @@ SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
 
 
-def source_of(path: Path) -> ModelSource:
+def arm_of(path: Path) -> Arm:
     """Return the model that a file of continuations is of, by its place in a results folder."""
     where = paths.wildcards(paths.GENERATIONS, path.absolute())
     assert where is not None
-    arm = Arm.parse(where["arm"])
-    beta = None if arm.beta is None else float(arm.beta)
-    return ModelSource(arm.endpoint or str(arm.unlearner), arm.selector, beta)
+    return Arm.parse(where["arm"])
 
 
 Answers = Sequence[tuple[Sequence[int], str, float]]
@@ -39,21 +38,21 @@ token under the gold model, in nats."""
 
 
 def generations_table(
-    run: Mapping[str, Any], prompts: Sequence[str], answers: Mapping[ModelSource, Answers]
+    run: Mapping[str, Any], prompts: Sequence[str], answers: Mapping[Arm, Answers]
 ) -> pa.Table:
     """Return the table ``generations`` of one run: the answers of each model, prompt by prompt.
 
     Endpoints come first. Profanity in texts is masked; the numbers are of the unmasked tokens.
     """
-    places = {name: place for place, name in enumerate(SOURCES)}
-    models = sorted(answers, key=lambda model: places.get(model.source, len(places)))
+    models = sorted(answers, key=lambda arm: [*SOURCES, arm.endpoint].index(arm.endpoint))
     rows = []
-    for (place, prompt), source in product(enumerate(prompts), models):
-        tokens, text, likelihood = answers[source][place]
-        row = {key: run[key] for key in ("dataset", "model", "seed")} | asdict(source)
-        row |= {"prompt": prompt, "text": mask(text), "tokens": len(tokens)}
-        row |= {"repetition": repetition(tokens), "gold_log_likelihood": float(likelihood)}
-        rows.append(row)
+    for (place, prompt), arm in product(enumerate(prompts), models):
+        tokens, text, likelihood = answers[arm][place]
+        row = {key: run[key] for key in ("dataset", "model", "seed")}
+        row |= {"source": arm.endpoint or arm.unlearner, "selector": arm.selector}
+        row |= {"beta": arm.beta and float(arm.beta), "prompt": prompt, "text": mask(text)}
+        row |= {"tokens": len(tokens), "repetition": repetition(tokens)}
+        rows.append({**row, "gold_log_likelihood": float(likelihood)})
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
 
@@ -104,19 +103,19 @@ def relapse_table(
 def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity.nll_forget for perplexity in start])
-    gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
-    start_texts, gold_texts = cohort.relearned(endpoint), cohort.relearned("gold")
-    texts = cohort.of(FORGET)
+    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.of(FORGET)
+    start_texts, gold_texts = (_relearned(cohort, arm, texts) for arm in (endpoint, "gold"))
     names = (RETRAINING_SOURCE, *grid["unlearners"])
-    for name, selector, beta in product(names, grid["selectors"], grid["budgets"]):
-        source = ModelSource(name, selector, float(beta))
-        nll, relearned = _curves(cohort, source.arm), cohort.relearned(source.arm)
+    for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
+        method = arms.RETRAINING if name == RETRAINING_SOURCE else name
+        arm = arms.unlearned(method, selector, beta)
+        nll, relearned = _curves(cohort, arm), _relearned(cohort, arm, texts)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             ends = start_texts[step], gold_texts[step]
             share = texts.contrast(relearned[step], ends[0], ends)
-            row = {**cohort.at, **asdict(source), "step": step, "seeds": seeds}
-            row |= {"raised": float((nll[0][:, 0] - level).mean())}
+            row = {**cohort.at, "source": name, "selector": selector, "beta": beta}
+            row |= {"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())}
             row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
             row["excess"] = float((regained - theirs).mean())
             row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
@@ -124,6 +123,18 @@ def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[s
             row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
             row["why"] = None if seeds > 1 else "one seed: training again may change as much"
             yield row
+
+
+def _relearned(cohort: Cohort, arm: str, texts: TextSet) -> dict[int, Floats]:
+    """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of all but forget
+    ``texts``, under the models of an arm that has relearned for so many steps."""
+    by_step: dict[int, list[Floats]] = {}
+    for path in cohort.files(paths.RELEARNED, arm=arm):
+        table = read_table(path, schemas.RELEARNED_TEXTS)
+        for step in pc.unique(table["step"]).to_pylist():
+            at_step = table.filter(pc.equal(table["step"], step))
+            by_step.setdefault(step, []).append(cohort.sums(path, at_step, texts.rows))
+    return {step: np.array(by_seed) for step, by_seed in by_step.items()}
 
 
 def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:

@@ -58,7 +58,7 @@ def judge(
     """Let the gold model read what all models of a run said: the higher its log-likelihood of a
     text, the more that is like what a model says that never saw the forget domain. Whose text it is
     is read from the place of each file under results."""
-    from mamushi.evaluation.probes import generations_table, source_of
+    from mamushi.evaluation.probes import arm_of, generations_table
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
     from mamushi.lm.generate import log_likelihoods
@@ -74,7 +74,7 @@ def judge(
         tokens, batch = table["tokens"], job.execution.batch_tokens
         likely = log_likelihoods(model, table["prompt_tokens"], tokens, batch, accelerator)
         texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in tokens]
-        answers[source_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
+        answers[arm_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
     rows = generations_table(settings.cell, tables[0]["prompt"], answers)
     if accelerator.is_main_process:
         write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
