@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from mamushi.io.provenance import versions
-from mamushi.running.machine import cores, processor
+from mamushi.running.machine import conditions, cores
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ class Report:
     """The numbers of one run of the program ``name``."""
 
     def __init__(self, name: str, gpu: str | None = None, threads: int | None = None) -> None:
-        self.name, self.machine = name, gpu or f"{processor()} {cores()} cores"
+        self.name, self.machine = name, gpu or f"{conditions()['processor']} {cores()} cores"
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         origin = {
             "command": command_line(),

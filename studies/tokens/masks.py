@@ -42,8 +42,8 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import plugin
+from mamushi.running.machine import one_for_arithmetic
 from mamushi.running.progress import Progress
-from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.unigram import token_counts, vocabulary
 from mamushi.unlearning.relearning import choose, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio

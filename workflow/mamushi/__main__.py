@@ -21,7 +21,7 @@ def main() -> int:
 
             if (answer := warm.run_in_server(sys.argv[1:], server)) is not None:
                 return answer
-        from mamushi.running.threads import one_for_arithmetic
+        from mamushi.running.machine import one_for_arithmetic
 
         # Before anything imports numpy, whose libraries read it once.
         one_for_arithmetic()

@@ -30,7 +30,7 @@ import mamushi
 from mamushi.commands import _as_json
 from mamushi.errors import UserError, is_interrupt, suggestion, told
 from mamushi.io.files import DISK_FULL, REFUSED
-from mamushi.running import launch, leases, locks, machine, stage
+from mamushi.running import launch, locks, machine, stage
 from mamushi.running.interruption import Stopped
 
 PACKAGES = Path(__file__).parents[1]
@@ -205,7 +205,7 @@ def _device(count: int, job: stage.Job) -> Iterator[None]:
     """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
     Raises ``UserError`` where it would hold one and could not use it."""
     is_on_gpu = job.stage.is_on_gpu and job.execution.device == "auto"
-    with leases.leased(is_on_gpu, count) as lease:
+    with locks.leased(is_on_gpu, count) as lease:
         if job.stage.is_on_gpu and not is_on_gpu:
             # A scheduler may show one all the same.
             os.environ[machine.VISIBLE] = ""

@@ -14,8 +14,7 @@ from typing import Any
 from mamushi.config.grid import cells
 from mamushi.config.sources import fetched_urls
 from mamushi.io import paths
-from mamushi.running import leases, machine
-from mamushi.running.threads import WORKERS
+from mamushi.running import locks, machine
 from mamushi_curate.pipeline import Pipeline
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
@@ -49,10 +48,10 @@ def held(
         remote.fetch_copy(url)
     (cell,) = cells(config["grid"])
     if args.cores:
-        os.environ[WORKERS] = str(args.cores)
+        os.environ[machine.WORKERS] = str(args.cores)
     is_on_gpu = "source" in config["models"][cell["model"]]
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
-    with hooks.only_run(), leases.leased(is_on_gpu) as lease:
+    with hooks.only_run(), locks.leased(is_on_gpu) as lease:
         gpus = (lease or machine.scheduled()) if is_on_gpu else None
         yield partial(Pipeline, cell=cell, record=Record([configfile]), gpus=gpus)
     shutil.rmtree(paths.CLAIMS, ignore_errors=True)

@@ -27,7 +27,7 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.lm import device
 from mamushi.registry import plugin
-from mamushi.running.threads import as_in_a_command
+from mamushi.running.machine import as_in_a_command
 from mamushi_curate.commands import init
 from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.commands._removal_list import read_list

@@ -48,11 +48,11 @@ def test_a_mistyped_command_gets_a_suggestion(
 def test_an_interrupt_within_an_import_leaves_no_traceback(over: str) -> None:
     """The class that is made as it comes may end in an error of its own."""
     program = (
-        "import runpy\nfrom mamushi.running import threads\n"
+        "import runpy\nfrom mamushi.running import machine\n"
         "def hit():\n"
         f"    try:\n        {over}\n"
         "    except BaseException as error:\n        raise RuntimeError('name') from error\n"
-        "threads.one_for_arithmetic = hit\n"
+        "machine.one_for_arithmetic = hit\n"
         "runpy.run_module('mamushi', run_name='__main__')"
     )
     command = [sys.executable, "-c", program]

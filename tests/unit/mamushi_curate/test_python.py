@@ -21,8 +21,7 @@ from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.lm import tiny
-from mamushi.running.machine import sees_gpu
-from mamushi.running.threads import as_in_a_command, side_by_side
+from mamushi.running.machine import as_in_a_command, sees_gpu, side_by_side
 from mamushi.selection.selectors import mamushi_lr
 from tests.support.lab import SHAPE
 

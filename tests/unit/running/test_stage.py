@@ -49,8 +49,8 @@ def test_a_signature_says_what_a_file_is_for() -> None:
     assert roles["removal"] == ("input", False, False)
     assert roles["card"] == ("output", False, True)
     assert list(roles) == ["examples", "tokens", "model_card", "removal", "spans", *list(roles)[5:]]
-    lists = {p.name: (p.role, p.kind) for p in stages()["predict"].parameters if p.is_list}
-    assert lists == {"scores": ("input", Path)}
+    lists = {p.name: p.role for p in stages()["predict"].parameters if p.is_list}
+    assert lists == {"scores": "input"}
 
 
 def test_a_missing_input_is_told_in_one_line(

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from mamushi.running.threads import WORKERS, side_by_side
+from mamushi.running.machine import WORKERS, side_by_side
 from tests.support.workflow import ROOT, environment
 
 SCRIPT = """
-from mamushi.running.threads import one_for_arithmetic
+from mamushi.running.machine import one_for_arithmetic
 one_for_arithmetic()
 import hashlib, json, sys
 import numpy as np

@@ -1,10 +1,10 @@
 """A training loop that is asked to end saves its state first.
 
 SLURM sends SIGTERM when a job is preempted, cancelled or at its time limit, and SIGKILL after a
-grace period; ``--signal`` sends SIGUSR1, say, some time before. Outside a training loop all of them
-end a process at once: whatever it has written is whole. Within one, the first is only noted: the
-loop ends its step, saves, and raises ``Stopped``. A second one ends the process at once, unless it
-comes with the first: a terminal, SLURM and the main process of a run may all send one.
+grace period. Outside a training loop signals end a process at once: whatever it has written is
+whole. Within one, the first is only noted: the loop ends its step, saves, and raises ``Stopped``. A
+second one ends the process at once, unless it comes with the first: a terminal, SLURM and the main
+process of a run may all send one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-
-TOGETHER = 10  # steps between two agreements of several processes
+TOGETHER = 10
+"""Steps between two agreements of several processes, each of which costs a round of messages."""
 SAME_REQUEST_SECONDS = 2.0
 """Within which a second signal is the same request."""
 
@@ -51,8 +51,7 @@ class Notice:
 
     def at(self, step: int, accelerator: Any) -> signal.Signals | None:
         """Return the signal for which the loop should stop after ``step``, or None. The same in all
-        processes of a launch, whichever of them were sent one. To agree costs a round of messages,
-        so that they do every tenth step."""
+        processes of a launch, whichever of them were sent one."""
         if accelerator.num_processes == 1:
             return self.received
         if step % TOGETHER:
@@ -83,6 +82,14 @@ def handled(
             signal.signal(number, former)
 
 
+@contextlib.contextmanager
+def noticed(savable: bool) -> Iterator[Notice]:
+    """Note signals to end within the block; change nothing for a loop that cannot save."""
+    notice = Notice()
+    with handled(notice.note, SIGNALS if savable else ()):
+        yield notice
+
+
 def wait_for(process: subprocess.Popen[Any]) -> tuple[int, int | None]:
     """Wait for a process, which gets the signals of this one as SIGTERM. Return its exit status and
     the last signal, if one came."""
@@ -95,11 +102,3 @@ def wait_for(process: subprocess.Popen[Any]) -> tuple[int, int | None]:
     with handled(pass_on):
         status = process.wait()
     return status, received[-1] if received else None
-
-
-@contextlib.contextmanager
-def noticed(savable: bool) -> Iterator[Notice]:
-    """Note signals to end within the block; change nothing for a loop that cannot save."""
-    notice = Notice()
-    with handled(notice.note, SIGNALS if savable else ()):
-        yield notice

@@ -3,6 +3,11 @@
 The kernel takes such a lock back when its holder ends, however that ends. When Snakemake is killed,
 its jobs live on, and started again it starts the same commands once more: a command waits here
 until the earlier one has ended, and then computes, from the state that a killed one left.
+
+GPUs are leased by such locks. Snakemake counts them and does not hand them out: with four of them,
+four jobs would all compute on the first. So a stage that computes on a GPU locks a file that stands
+for one, in a folder that all runs of a user on a machine share, and sees that GPU alone; all other
+stages see none. Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs.
 """
 
 from __future__ import annotations
@@ -10,16 +15,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import os
+import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from mamushi.errors import UserError
 from mamushi.io import paths
+from mamushi.running.machine import VISIBLE, variables
 
 POLL_SECONDS = 0.5
+SWITCH = "MAMUSHI_GPU_LEASES"
+"""The variable that is ``off``, or a folder for leases of GPUs."""
 UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 """Errors of file systems without locks, beside ENOSYS, which filelock turns into its own."""
 
@@ -29,33 +41,97 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
     """Let one process at a time into the block, of those that name this lock file. Who has to wait
     prints ``waiting for another process, which`` and ``activity``, or raises ``busy``. Where the
     file system has no locks, all go in, and a line says so."""
-    with contextlib.ExitStack() as stack:
+    file = FileLock(lock, fallback_to_soft=False)
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            held = FileLock(lock, fallback_to_soft=False)
-            try:
-                stack.enter_context(held.acquire(timeout=0))
-            except Timeout:
-                if busy is not None:
-                    raise busy from None
-                print(f"waiting for another process, which {activity}", file=sys.stderr, flush=True)
-                stack.enter_context(held.acquire(poll_interval=POLL_SECONDS))
-        except (NotImplementedError, OSError) as error:
-            if isinstance(error, OSError) and error.errno not in UNSUPPORTED:
-                raise
-            print(f"{lock.parent}: no locks here ({error}): going without", file=sys.stderr)
+            file.acquire(timeout=0)
+        except Timeout:
+            if busy is not None:
+                raise busy from None
+            print(f"waiting for another process, which {activity}", file=sys.stderr, flush=True)
+            file.acquire(poll_interval=POLL_SECONDS)
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in UNSUPPORTED:
+            raise
+        print(f"{lock.parent}: no locks here ({error}): going without", file=sys.stderr)
+    try:
         yield
+    finally:
+        file.release()
 
 
 @contextlib.contextmanager
 def claimed(outputs: Sequence[Path]) -> Iterator[None]:
     """Let no other process write these outputs within the block, if they are results: what a user
     writes elsewhere is the user's own business."""
-    claims = Path(paths.CLAIMS)
-    primary = os.path.relpath(outputs[0])
-    if not Path(primary).absolute().is_relative_to(claims.parent.absolute()):
-        yield
-        return
+    claims, primary = Path(paths.CLAIMS), os.path.relpath(outputs[0])
     name = hashlib.sha256(primary.encode()).hexdigest()[:16]
-    with exclusive(claims / name, f"writes the same {primary}"):
+    is_result = Path(primary).absolute().is_relative_to(claims.parent.absolute())
+    claim = exclusive(claims / name, f"writes the same {primary}")
+    with claim if is_result else contextlib.nullcontext():
         yield
+
+
+@contextlib.contextmanager
+def leased(gpu: bool, count: int = 1) -> Iterator[str | None]:
+    """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
+    Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
+    first asked for anything. Raises ``UserError`` where there are fewer GPUs than are asked
+    for."""
+    off = "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"
+    names = visible() if gpu and not off else []
+    if off or (gpu and not names):
+        yield None
+    elif gpu and len(names) < count:
+        problem = f"the model is to be cut over {count} GPUs, and there are {len(names)} here"
+        do = "run it on a machine that has them, or give it fewer"
+        raise UserError(problem, where="execution.gpus_per_job", do=do)
+    else:
+        with contextlib.ExitStack() as stack:
+            shown = ",".join(_lease(names, count, stack)) if gpu else ""
+            stack.enter_context(variables(**{VISIBLE: shown}))
+            yield shown or None
+
+
+def visible() -> list[str]:
+    """Return the GPUs that a process would see, by their names in CUDA_VISIBLE_DEVICES: numbers, or
+    UUIDs of GPUs and their instances. Runs that share GPUs name them alike."""
+    listed = os.environ.get(VISIBLE)
+    if listed is not None:
+        # As CUDA reads it: what comes after something that is no GPU does not count.
+        is_gpu = re.compile(r"\d+|(GPU|MIG)-[\w/-]+").fullmatch
+        return list(itertools.takewhile(is_gpu, map(str.strip, listed.split(","))))
+    with contextlib.suppress(ImportError):
+        import pynvml
+
+        with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
+            pynvml.nvmlInit()
+            return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
+    return []
+
+
+def _lease(names: list[str], count: int, stack: contextlib.ExitStack) -> list[str]:
+    """Return so many of these GPUs, whose locks ``stack`` holds, all at once; wait while too many
+    are leased."""
+    # Not in $TMPDIR, which may differ between two runs that share the GPUs.
+    folder = Path(os.environ.get(SWITCH) or f"/tmp/mamushi-gpus-{os.getuid()}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    is_told = False
+    while True:
+        free: list[str] = []
+        with contextlib.ExitStack() as locks:
+            for name in names:
+                lock = FileLock(folder / re.sub(r"[^\w.-]", "_", name), timeout=0)
+                with contextlib.suppress(Timeout):
+                    locks.enter_context(lock)
+                    free.append(name)
+                if len(free) == count:
+                    stack.push(locks.pop_all())
+                    print(f"on GPU {','.join(free)}", file=sys.stderr, flush=True)
+                    return free
+        if not is_told:
+            words = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased"
+            print(words, file=sys.stderr, flush=True)
+        is_told = True
+        time.sleep(POLL_SECONDS)

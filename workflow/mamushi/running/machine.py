@@ -1,4 +1,9 @@
-"""What a number was computed on, where its last bits may depend on that; and what it took."""
+"""What a number is computed on, where its last bits may depend on that; and what it took.
+
+How many threads share a sum decides the order in which it adds up, hence its last bits, which the
+training of a network carries into the ranking. So arithmetic has one thread, and what falls into
+independent parts (the networks of a selector) computes them side by side, to the same bits.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,23 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from mamushi.errors import UserError
 
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+LIMITS = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+)
+"""Variables in which numpy, torch and scikit-learn look for a number of threads."""
+WORKERS = "MAMUSHI_WORKERS"
+"""Variable that says how many independent parts are computed at a time."""
 TINY = 5e7
 """Parameters up to which a model is as well off on a processor: those of tests and demos."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -19,13 +37,31 @@ SCHEDULED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE")
 """Where SLURM tells a job of its GPUs."""
 
 
+@contextlib.contextmanager
+def variables(**values: str) -> Iterator[None]:
+    """Give the environment of this process these variables within the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            os.environ.update({} if value is None else {name: value})
+
+
 def conditions() -> dict[str, str | int]:
     """Return ``processor`` and ``device`` (``cpu``, or the name of the GPU) that this process
-    computes on, and its ``threads`` for one operation: see ``threads``."""
+    computes on, and its ``threads`` for one operation."""
     device, torch = "cpu", sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         device = torch.cuda.get_device_name()
-    return {"processor": processor(), "device": device, "threads": 1}
+    name = platform.processor() or platform.machine() or "unknown"
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        models = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+        name = next(models, name).strip()
+    return {"processor": name, "device": device, "threads": 1}
 
 
 def cores() -> int:
@@ -33,15 +69,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def processor() -> str:
-    """Return the name of the processor's model."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine() or "unknown"
 
 
 def sees_gpu() -> bool:
@@ -59,24 +86,20 @@ def scheduled() -> str | None:
     return next((value for value in values if value.strip() not in ("", "-1", "NoDevFiles")), None)
 
 
-def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
-    """Raise ``UserError`` where this job holds GPUs that PyTorch cannot use, and its model is not
-    ``TINY``. On a processor it would take days, while the GPU is paid for and idle. Where nobody
-    gave the job a GPU there is nothing to be wasted, and a processor is what was meant."""
+def require_cuda(gpus: str, card: str | os.PathLike[str] | None) -> None:
+    """Raise ``UserError`` where this job holds ``gpus`` that PyTorch cannot use, and its model is
+    not ``TINY``. On a processor it would take days, while the GPU is paid for and idle."""
     import torch
 
     if card is None or torch.cuda.is_available():
         return
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+    with contextlib.suppress(OSError, ValueError, LookupError):
         if json.loads(Path(card).read_text("utf-8"))["parameters"] <= TINY:
             return
     built = torch.version.cuda or torch.version.hip or "CPUs alone"
-    raise UserError(
-        f"this job holds a GPU ({held}), but PyTorch {torch.__version__}, built for {built}, "
-        "cannot use it",
-        do="run `nvidia-smi` there, and install a PyTorch that suits its driver "
-        "(pytorch.org/get-started); or set execution.device to cpu",
-    )
+    problem = f"this job holds a GPU ({gpus}), but PyTorch {torch.__version__}, built for {built}, "
+    do = "install one that suits the driver in `nvidia-smi`, or set execution.device to cpu"
+    raise UserError(f"{problem}cannot use it", do=do)
 
 
 def report(name: str, began: float) -> None:
@@ -86,3 +109,48 @@ def report(name: str, began: float) -> None:
     # A log has both, and this is its end.
     sys.stdout.flush()
     print(f"mamushi {name}: {cost}", file=sys.stderr, flush=True)
+
+
+# Threads ----------------------------------------------------------------------------------------
+
+
+def one_for_arithmetic() -> None:
+    """Give each operation of numpy and torch one thread, before they are imported, and this process
+    as many workers as ``OMP_NUM_THREADS`` allowed threads, else one per core."""
+    limit = os.environ.get(LIMITS[0], "")
+    os.environ.update(dict.fromkeys(LIMITS, "1"))
+    os.environ[WORKERS] = limit if limit.isdecimal() else str(cores())
+
+
+def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
+    """Yield ``compute`` of each part, in their order, as many at a time as there are workers.
+    ``compute`` is called in threads, and has to hold no state that two parts share."""
+    workers = min(int(os.environ.get(WORKERS, "1")), len(parts))
+    if workers < 2:
+        # In this thread, which an interruption ends at once.
+        yield from map(compute, parts)
+        return
+    torch = sys.modules.get("torch")
+    # A new thread does not take that over from the one before.
+    one = (torch.set_num_threads, (1,)) if torch else (None, ())
+    with ThreadPoolExecutor(workers, "", *one) as pool:
+        yield from pool.map(compute, parts)
+
+
+@contextlib.contextmanager
+def as_in_a_command(gpu: bool = False) -> Iterator[None]:
+    """Compute within the block as the command of a stage does, to the same bits, in a process that
+    has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
+    and a GPU only if ``gpu``."""
+    import numpy  # noqa: F401
+    import torch
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    hidden = {} if gpu else {VISIBLE: ""}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with variables(**{WORKERS: str(cores())}, **hidden), threadpool_limits(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(threads)

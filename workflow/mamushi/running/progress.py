@@ -5,24 +5,18 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import timedelta
 from typing import Any
-
-_entered: list[Progress] = []
 
 
 class Progress:
     """Counts ``done`` of ``total`` units; prints a line every ``every`` seconds, and at the end:
-    ``contaminated: 120/560 steps, 21%, 0:00:12 gone, 0:00:45 left, loss 3.21``.
-
-    Within another one, of which it is one unit, share and times are those of the whole:
-    ``refits 3/9, mamushi: 2/5 folds, 27%, 0:01:10 gone, 0:03:09 left``.
-    """
+    ``contaminated: 120/560 steps, 21%, 0:00:12 gone, 0:00:45 left, loss 3.21``."""
 
     def __init__(self, total: int, label: str, unit: str, *, start: int = 0, every: float = 10.0):
         self.total, self.label, self.unit, self.every = total, label, unit, every
         self.done = self.start = start
         self.began = self.printed = time.monotonic()
-        self.outer = _entered[-1] if _entered else None
         self.bar: Any = None
         # A kernel's stream says so, too.
         if sys.stderr.isatty():
@@ -31,11 +25,9 @@ class Progress:
             self.bar = tqdm(total=total, initial=start, desc=label, unit=f" {unit}s", leave=False)
 
     def __enter__(self) -> Progress:
-        _entered.append(self)
         return self
 
     def __exit__(self, *raised: object) -> None:
-        _entered.remove(self)
         if self.bar is not None:
             self.bar.close()
 
@@ -53,21 +45,9 @@ class Progress:
         now = time.monotonic()
         if now - self.printed < self.every and self.done < self.total:
             return
-        self.printed = now
-        whole, label = self, self.label
-        share, begun = (count / max(self.total, 1) for count in (self.done, self.start))
-        while whole.outer:
-            whole = whole.outer
-            label = f"{whole.label} {min(whole.done + 1, whole.total)}/{whole.total}, {label}"
-            share, begun = (whole.done + share) / whole.total, whole.start / whole.total
-        gone = now - whole.began
-        left = clock((1 - share) * gone / (share - begun)) if share > begun else "?"
-        line = f"{label}: {self.done}/{self.total} {self.unit}s, {share:.0%}"
-        line += f", {clock(gone)} gone, {left} left" + (f", {note}" if note else "")
-        print(line, file=sys.stderr, flush=True)
-
-
-def clock(seconds: float) -> str:
-    """Return ``h:mm:ss``."""
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+        self.printed, gone = now, int(now - self.began)
+        left = (self.total - self.done) * gone // max(self.done - self.start, 1)
+        line = f"{self.label}: {self.done}/{self.total} {self.unit}s"
+        line += f", {self.done / max(self.total, 1):.0%}"
+        line += f", {timedelta(0, gone)} gone, {timedelta(0, left)} left"
+        print(line + (f", {note}" if note else ""), file=sys.stderr, flush=True)

@@ -2,9 +2,10 @@
 
 A stage is a public function in a module of ``mamushi/stages``, or in ``stages.py`` of an extra,
 whose parameters are keyword-only and end in ``settings`` and ``job``. An ``Input`` or ``Output`` is
-a file, anything else another option of its command. What is heavy is imported inside the function,
+a file, another ``Path`` an option of its command. What is heavy is imported inside the function,
 since the Snakefile imports the modules. ``GPU`` in a module names its stages that compute on a
-GPU; ``VERSION`` is raised when a change that ``identity`` does not see moves a number.
+GPU; ``VERSION`` maps its stages to numbers, one of which is raised from 1 when a change that
+``identity`` does not see moves a result.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import ModuleType
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
 from mamushi.io.provenance import provenance
 from mamushi.running import identity
 
-Kind = TypeVar("Kind", bound=BaseModel)
 PACKAGES = Path(__file__).parents[2]
 FOLDERS = ("mamushi/stages/[!_]*.py", "mamushi_extras/*/stages.py")
+EXECUTION = "MAMUSHI_EXECUTION"
+"""The variable in which the workflow hands over how to run: no setting, because a change of it must
+run nothing again, and Snakemake does not look for changes there."""
 
 Input = Annotated[Path, "input"]
 """A file on which the results depend."""
@@ -43,7 +46,6 @@ class Parameter(NamedTuple):
 
     name: str
     role: str
-    kind: type
     is_list: bool
     default: Any
 
@@ -62,11 +64,6 @@ class Stage:
     module: ModuleType
 
     @property
-    def summary(self) -> str:
-        """Return the first line about it."""
-        return (self.function.__doc__ or "").partition("\n")[0]
-
-    @property
     def entry(self) -> str:
         """Return the full name of its function."""
         return f"{self.module.__name__}.{self.function.__name__}"
@@ -75,11 +72,6 @@ class Stage:
     def is_on_gpu(self) -> bool:
         """Tell whether it computes on a GPU where there is one."""
         return self.function.__name__ in getattr(self.module, "GPU", ())
-
-    @property
-    def version(self) -> int:
-        """Return what its results are a version of."""
-        return getattr(self.module, "VERSION", 1)
 
     @cached_property
     def settings(self) -> Any:
@@ -101,20 +93,18 @@ class Stage:
         one text that is compared and handed over."""
         settings = self.settings.of(config, **wildcards)
         plug_ins = settings.plug_ins() if hasattr(settings, "plug_ins") else ()
-        code = {"code": identity.of_stage(self.entry, *plug_ins), "version": self.version}
+        version = getattr(self.module, "VERSION", {}).get(self.function.__name__, 1)
+        code = {"code": identity.of_stage(self.entry, *plug_ins), "version": version}
         return json.dumps({**settings.model_dump(), **code}, sort_keys=True)
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:
-    if get_origin(hint) in (Union, UnionType):
-        (hint,) = [kind for kind in get_args(hint) if kind is not type(None)]
-    is_list = get_origin(hint) is list
-    if is_list:
+    if type(None) in get_args(hint):
+        (hint,) = {*get_args(hint)} - {type(None)}
+    if is_list := get_origin(hint) is list:
         (hint,) = get_args(hint)
-    role = "option"
-    if get_origin(hint) is Annotated:
-        hint, role = get_args(hint)
-    return Parameter(name, role, hint, is_list, default)
+    _, role = get_args(hint) or (hint, "option")
+    return Parameter(name, role, is_list, default)
 
 
 @cache
@@ -133,15 +123,14 @@ def stages() -> Mapping[str, Stage]:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a stage, with its files, options and settings."""
+    """One run of a stage, with its files, options and settings; ``recorded`` are these as they
+    came."""
 
     stage: Stage
     arguments: Mapping[str, Any]
     settings: Any
     recorded: Mapping[str, Any]
-    """The settings as they came."""
     execution: Execution
-    """How to run; its defaults for a stage without a GPU."""
 
     @property
     def outputs(self) -> list[Path]:
@@ -167,34 +156,26 @@ class Job:
     def _files(self, role: str) -> dict[str, Path]:
         """Return the files by parameter; those of a list also by place."""
         files: dict[str, Path] = {}
-        for parameter in self.stage.parameters:
-            value = self.arguments.get(parameter.name)
-            if parameter.role == role and parameter.is_list:
-                files |= {f"{parameter.name}/{n}": path for n, path in enumerate(value or ())}
-            elif parameter.role == role and value is not None:
-                files[parameter.name] = value
+        for name, _, is_list, _ in (p for p in self.stage.parameters if p.role == role):
+            value = self.arguments[name]
+            if is_list:
+                files |= {f"{name}/{place}": path for place, path in enumerate(value or ())}
+            elif value is not None:
+                files[name] = value
         return files
 
 
 def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
     """Add the options of a stage to the parser of its command."""
-    for parameter in stage.parameters:
-        words: dict[str, Any] = {"type": parameter.kind, "help": parameter.role}
-        if parameter.is_list:
-            words["nargs"] = "+" if parameter.is_required else "*"
-        elif parameter.default is None:
-            # A rule without such a file leaves nothing behind the option.
-            words["nargs"] = "?"
-        words |= {"required": True} if parameter.is_required else {"default": parameter.default}
-        parser.add_argument(f"--{parameter.name.replace('_', '-')}", **words)
-    if stage.is_on_gpu:
-        # No setting, because a change of it must run nothing again; the workflow hands it over in
-        # the environment, where Snakemake does not look for changes.
-        parser.add_argument(
-            "--execution",
-            default=os.environ.get("MAMUSHI_EXECUTION", "{}"),
-            help="JSON: the section `execution` of the configuration (or $MAMUSHI_EXECUTION)",
-        )
+    for name, role, is_list, default in stage.parameters:
+        is_required = default is inspect.Parameter.empty
+        # A rule without such a file leaves nothing behind the option.
+        count = "+" if is_required else "*" if is_list else "?"
+        words: dict[str, Any] = {"nargs": count} if is_list or default is None else {}
+        words |= {"required": True} if is_required else {"default": default}
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, help=role, **words)
+    how = f"JSON: the section `execution` of the configuration (or ${EXECUTION})"
+    parser.add_argument("--execution", default=os.environ.get(EXECUTION, "{}"), help=how)
     summary = " ".join((stage.settings.__doc__ or "").split())
     parser.add_argument("--settings", required=True, help=f"JSON. {summary}")
 
@@ -202,14 +183,10 @@ def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
 def job_of(stage: Stage, options: argparse.Namespace) -> Job:
     """Return the job of parsed options. Raises ``UserError`` for settings that are not the
     stage's."""
-    arguments = {name: getattr(options, name) for name in (p.name for p in stage.parameters)}
-    settings = _from_json("settings", options.settings, stage.settings)
-    execution = _from_json("execution", getattr(options, "execution", "{}"), Execution)
-    return Job(stage, arguments, settings, json.loads(options.settings), execution)
-
-
-def _from_json(option: str, text: str, kind: type[Kind]) -> Kind:
     try:
-        return kind.model_validate_json(text, extra="ignore")
+        settings = stage.settings.model_validate_json(options.settings, extra="ignore")
+        execution = Execution.model_validate_json(options.execution, extra="ignore")
     except ValidationError as error:
-        raise UserError(f"--{option}: {error}") from None
+        raise UserError(f"settings of {stage.name}: {error}") from None
+    arguments = {p.name: getattr(options, p.name) for p in stage.parameters}
+    return Job(stage, arguments, settings, json.loads(options.settings), execution)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.running.machine import side_by_side
 from mamushi.running.progress import Progress
-from mamushi.running.threads import side_by_side
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import by_group, held_out, shared, stratified_folds
 from mamushi.selection.metrics import auc

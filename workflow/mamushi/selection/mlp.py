@@ -27,8 +27,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mamushi.errors import UserError
-from mamushi.running.machine import sees_gpu
-from mamushi.running.threads import side_by_side
+from mamushi.running.machine import sees_gpu, side_by_side
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights, held_out
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from mamushi.running.threads import side_by_side
+from mamushi.running.machine import side_by_side
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights
 

@@ -10,8 +10,6 @@ from mamushi.errors import other_examples
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
-VERSION = 3
-
 
 def frontier_budgets(config: Config) -> list[float]:
     """Return the budgets of the frontier and the grid's."""

@@ -10,7 +10,6 @@ from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up, state_of
 
 GPU = ("evaluate",)
-VERSION = 2
 
 
 def trains(config: Config, model: str, arm: str) -> Trains | None:

@@ -10,7 +10,6 @@ from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
 GPU = ("generate", "judge", "relearn")
-VERSION = 2
 
 
 class Generate(OpenedArm):

@@ -16,8 +16,6 @@ from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output
 
-VERSION = 4
-
 
 def axes(config: Config, study: str | None = None) -> dict[str, Any]:
     """Return what a study compares, or the grid."""

@@ -19,7 +19,6 @@ from mamushi.stages._models import OpenedArm, open_arm
 
 TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
 GPU = ("membership", "task_scores")
-VERSION = 2
 
 
 class Membership(OpenedArm):

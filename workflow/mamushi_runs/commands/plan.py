@@ -19,7 +19,7 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
-from mamushi.running import leases
+from mamushi.running.locks import visible
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             raise UserError("the dry run failed", do="see what Snakemake said above")
         config = read_json(file.name)
     is_on_cluster = _run.sets(args.profile, "executor")
-    has_gpus = config["execution"]["device"] != "cpu" and (is_on_cluster or leases.visible())
+    has_gpus = config["execution"]["device"] != "cpu" and (is_on_cluster or visible())
     plan = reckon(read(done.stdout, has_gpus=bool(has_gpus)), config)
     _as_json.put(plan)
     print(text(plan))
