@@ -44,7 +44,7 @@ TYPES = ["sliding_attention", "full_attention"]
 SLIDING: Options = {"sliding_window": 4, "layer_types": TYPES}
 DYNAMIC: Options = {**GROUPED, "max_position_embeddings": ORIGINAL}
 OPT: Options = {**WIDE, "ffn_dim": 32, "max_position_embeddings": 64, **STILL}
-# What makes transformers' configurations tiny, of the type that the first word of a name is. Sliding
+# What makes configurations of transformers tiny, by their type, the first word of a name. Sliding
 # windows are shorter than the texts of the tests; no dropout, so that gradients can be compared.
 FAMILIES: dict[str, Options] = {
     "gpt2": {**GPT, **STILL},
