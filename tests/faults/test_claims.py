@@ -1,15 +1,18 @@
 """The same output wanted twice: one command computes, the other waits; and disks that are full."""
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from mamushi.io import paths
 from tests.support import small_grid as grid
-from tests.support.disk import fill, small_disk
 from tests.support.made import OUTPUTS, RETRAINED, Made, sending, steps_in
 from tests.support.processes import until
 from tests.support.workflow import run
@@ -49,15 +52,30 @@ def test_who_waits_for_one_that_is_killed_goes_on_from_its_state(
     assert copied.differs() == []
 
 
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """A file system of 8 MB in ``folder``. A limit on the size of files would not do: it is another
+    error (EFBIG, with a signal before it), and it would hit the logs of Snakemake as well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if os.getuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no right to mount a small file system: run as root to test a full disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 def test_a_full_disk_once_and_the_same_command_again(made: Made, tmp_path: Path) -> None:
     results = tmp_path / "run" / "results"
-    with small_disk(results, megabytes=8):
+    with small_disk(results):
         copied = tmp_path / "run"
         shutil.copytree(made.folder, copied, dirs_exist_ok=True)
         # The model is made for its evaluation, without which nothing would ask for it.
         for path in [*OUTPUTS["retrain"], grid.FEW[0]]:
             (copied / path).unlink(missing_ok=True)
-        fill(results, leave=2**14)
+        with (results / "filler").open("wb") as handle:
+            os.posix_fallocate(handle.fileno(), 0, shutil.disk_usage(results).free - 2**14)
         config = grid.CONFIG | {"execution": {"checkpoint_seconds": 0}}
         done = run(*grid.FEW, directory=copied, config=config, check=False)
         assert done.returncode != 0

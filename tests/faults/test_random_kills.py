@@ -13,12 +13,12 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from safetensors import safe_open
 
 from tests.support import small_grid as grid
-from tests.support.audit import commands
 from tests.support.workflow import ROOT, SNAKEMAKE, environment
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def kill(main: subprocess.Popen[bytes], folder: Path, chance: random.Random) -> 
     """Kill something by which the main process comes to its end."""
     who, _, name = chance.choice(KINDS).partition(" ")
     number = signal.Signals[f"SIG{name}"]
-    jobs = sorted(pid for pid in commands(folder) if _parent(pid) == main.pid)
+    jobs = sorted(pid for pid, parent in commands(folder).items() if parent == main.pid)
     with contextlib.suppress(ProcessLookupError):
         if who == "group":
             os.killpg(main.pid, number)
@@ -66,11 +66,12 @@ def kill(main: subprocess.Popen[bytes], folder: Path, chance: random.Random) -> 
             main.send_signal(signal.SIGKILL if who == "job" else number)
 
 
-def _parent(pid: int) -> int:
-    """The parent of a process, 0 for one that is gone."""
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
+def commands(folder: Path) -> dict[int, int]:
+    """The processes of stage commands that run in a folder, each with its parent's."""
+    every = (process.info for process in psutil.process_iter(["pid", "ppid", "cmdline", "cwd"]))
+    here = (about for about in every if about["cwd"] == str(folder.resolve()))
+    ours = (about for about in here if (about["cmdline"] or [])[1:3] == ["-m", "mamushi"])
+    return {about["pid"]: about["ppid"] for about in ours}
 
 
 def check_readable(results: Path) -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+from functools import cache
 from graphlib import TopologicalSorter
 
 import pytest
 
-from tests.support.imports import MODULES, PACKAGES, direct_imports, strings
+from tests.support.workflow import ROOT
+
+WORKFLOW = ROOT / "workflow"
+PACKAGES = ("mamushi", "mamushi_curate", "mamushi_extras", "mamushi_runs")
+MODULES = {
+    ".".join(path.relative_to(WORKFLOW).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
+    for path in sorted((WORKFLOW / package).rglob("*.py"))
+}
 
 LEVELS = (
     *({"errors", "rooms"}, {"io"}, {"config", "registry", "running"}, {"data"}, {"lm"}),
@@ -19,6 +30,27 @@ EXTRAS = [name for name in MODULES if name.startswith("mamushi_extras.")]
 SNAKEMAKE = {"mamushi_runs", "snakemake", "snakemake_interface_executor_plugins"}
 
 
+@cache
+def direct_imports(module: str) -> set[str]:
+    """Return the full names that a module imports, at its top or within its functions."""
+    path, names = MODULES[module], set()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def texts(module: str) -> set[str]:
+    """Return the texts that a module holds: it may import what they name when it runs."""
+    nodes = ast.walk(ast.parse(MODULES[module].read_bytes()))
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str)}
+
+
 def level(module: str) -> int:
     """Return the place of a module's room among the rooms of the core."""
     return next(i for i, rooms in enumerate(LEVELS) if module.split(".")[1] in rooms)
@@ -27,7 +59,7 @@ def level(module: str) -> int:
 @pytest.mark.parametrize("module", CORE)
 def test_a_room_imports_from_rooms_before_it(module: str) -> None:
     # Also what it only names, in a text, to be imported at run time.
-    modules = {*direct_imports(module), *strings(module)} & {*CORE}
+    modules = {*direct_imports(module), *texts(module)} & {*CORE}
     assert not {name for name in modules if level(name) > level(module)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import tarfile
@@ -18,7 +19,6 @@ from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi.registry import plugin
 from mamushi_curate.tables.loaders import table
-from tests.support.newsgroups_archive import archive
 
 UNUSED = Path("unused")
 
@@ -97,6 +97,24 @@ def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], lef
 
 
 # 20 Newsgroups --------------------------------------------------------------------------------
+
+
+POST = "From: a@b.c\nSubject: x\n\nIn article <1> d writes:\n> quoted\nThe text.\n\n--\nsignature\n"
+POSTS = {
+    "20news-bydate-test/sci.space/7": POST,
+    "20news-bydate-train/talk.politics.guns/12": POST.replace("text", "caf\xe9"),
+    "20news-bydate-train/sci.space/9": POST,
+    "20news-bydate-train/sci.space/10": POST,
+}
+
+
+def archive(path: Path) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in POSTS.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode("latin-1"))
+            tar.addfile(info, io.BytesIO(text.encode("latin-1")))
+    return path
 
 
 def load_newsgroups(path: Path | None, cache: Path = UNUSED, forget: str = "talk.politics.guns"):

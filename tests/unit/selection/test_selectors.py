@@ -1,7 +1,11 @@
 """Every selector that needs no training, against a plain numpy or scikit-learn computation."""
 
+import ctypes
 import dataclasses
+import gc
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +19,6 @@ from mamushi.selection import pool as pool_module
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors import kcenter
-from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words
 
 
@@ -160,6 +163,25 @@ def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram, monkeypatch):
         picked.append(int(nearest.argmax()))
         assert scored.scores[picked[-1]] == pytest.approx(np.sqrt(nearest.max()), rel=1e-14)
     assert order.tolist() == picked
+
+
+RECORD = Path("/proc/self/clear_refs")
+"""Linux sets the record of the peak back for a "5" there."""
+
+
+def peak_mib(call: Callable[[], object]) -> float:
+    """The most memory that a call needs beyond what was in use before, as the kernel counts it."""
+
+    def of(key: str) -> float:
+        _, _, after = Path("/proc/self/status").read_text(encoding="utf-8").partition(f"{key}:")
+        return float(after.split()[0]) / 1024
+
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    RECORD.write_text("5", encoding="ascii")
+    before = of("VmRSS")
+    call()
+    return max(0.0, of("VmHWM") - before)
 
 
 CHEAP = ("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "lr_maha", "kcenter")
