@@ -45,7 +45,7 @@ def test_a_model_that_was_contaminated_before_is_measured_itself(
     """Not its base, from which the others are trained, and without a contamination section."""
     make(tmp_path)
     change = with_bare({"datasets": ["bare"], "models": ["ours"]})
-    ((inputs, _),) = snakemake.files(tmp_path, targets=["all"], change=change)["influence"]["files"]
+    ((inputs, _),) = snakemake.look(tmp_path, targets=["all"], change=change)["files"]["influence"]
     assert {path for path in inputs if path.startswith("results/base/")} == {
         paths.MODEL_CARD.format(model="ours")
     }

@@ -103,7 +103,7 @@ def test_tokens_are_unlearned_by_their_spans_and_texts_by_their_list(
 ) -> None:
     contract_grid.make(tmp_path)
     change = changed("unlearning.selectors", ["mamushi", "token_unigram"])
-    jobs = snakemake.files(tmp_path, targets=["unlearning"], change=change)["unlearn"]["files"]
+    jobs = snakemake.look(tmp_path, targets=["unlearning"], change=change)["files"]["unlearn"]
     read = {outputs[0].rpartition("/arms/")[2]: {*inputs} for inputs, outputs in jobs if inputs}
     for unlearner in ("neggrad_plus", "salun", "even"):
         for selector, folder in (("mamushi", "removals"), ("token_unigram", "spans")):

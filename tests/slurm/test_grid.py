@@ -15,8 +15,8 @@ from safetensors.numpy import load_file
 from mamushi.config import arms
 from mamushi.io import paths
 from tests.support import cluster
+from tests.support.contract_grid import gpu_rules, rules
 from tests.support.demo import small as science
-from tests.support.rules import gpu_rules, rules
 from tests.support.workflow import command, environment
 
 GPUS = 2

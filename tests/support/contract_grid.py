@@ -6,13 +6,15 @@ that a change can be seen to stay in its corner; two studies have the other data
 
 import json
 import os
+import tempfile
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.support.dry_runs import BEGAN
+from tests.support.dry_runs import BEGAN, Snakemake
 
 TARGETS = ("all", "removals", "studies", "evidence", "theory", "unlearning", "unlearned", "data")
 
@@ -127,3 +129,17 @@ def changed(key: str, value: Any) -> dict[str, Any]:
     for name in reversed(key.split(".")):
         value = {name: value}
     return deepcopy(value)
+
+
+@cache
+def rules() -> dict[str, dict[str, Any]]:
+    """What each rule with an output is, as Snakemake reads it: its ``shell`` command, and whether
+    it asks for a ``gpu`` and is ``local``."""
+    with tempfile.TemporaryDirectory() as folder, Snakemake() as snakemake:
+        make(Path(folder))
+        return dict(snakemake.look(Path(folder), targets=["data"])["rules"])
+
+
+def gpu_rules() -> set[str]:
+    """Rules that ask for a GPU."""
+    return {name for name, rule in rules().items() if rule["gpu"]}

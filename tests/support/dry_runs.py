@@ -29,10 +29,15 @@ from tests.support.workflow import ROOT, environment
 
 BEGAN = 1_600_000_000
 """Date of the first made-up file, in seconds; raw files are older, later steps are younger."""
+BY_ITSELF = ("params_changed", "input_changed", "code_changed", "missing_output", "updated_input")
+"""Reasons of a job that runs again, and not only for another job's sake."""
 
 
 class Snakemake:
-    """A process that has loaded Snakemake and the package, and runs them in forks of itself."""
+    """A process that has loaded Snakemake and the package, and runs them in forks of itself.
+
+    A request takes a ``folder``, ``targets``, a ``change`` that is laid over the configuration as a
+    ``--configfile`` is, a ``config`` as ``--config``, and ``resources`` by name."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -48,58 +53,32 @@ class Snakemake:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()
 
-    def _ask(self, **request: Any) -> dict[str, Any]:
+    def _ask(self, do: str, folder: Path, **request: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(request, default=str), file=self._process.stdin, flush=True)
+        asked = json.dumps({"do": do, "folder": folder, **request}, default=str)
+        print(asked, file=self._process.stdin, flush=True)
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         assert "error" not in answer, answer["error"]
         return answer
 
-    def would_run(
-        self,
-        folder: Path,
-        *,
-        change: Mapping[str, Any] | None = None,
-        config: Mapping[str, Any] | None = None,
-        targets: Sequence[str] = (),
-        snakefile: Path = ROOT / "Snakefile",
-        **settings: Mapping[str, Any],
-    ) -> dict[str, int]:
-        """Jobs by rule that a run in ``folder`` would begin with.
-
-        ``change`` is laid over the configuration as a ``--configfile`` is, ``config`` as
-        ``--config`` is. ``settings`` are Snakemake's, by the name of the group in its interface.
-        """
-        return self.look(
-            folder,
-            change=change,
-            config=config,
-            targets=targets,
-            snakefile=snakefile,
-            settings=settings,
-        )["needed"]
+    def would_run(self, folder: Path, **request: Any) -> dict[str, int]:
+        """Jobs by rule that a run in ``folder`` would begin with."""
+        needed: dict[str, int] = self.look(folder, **request)["needed"]
+        return needed
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
         """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, rules that
-        ``begin``, ``runs`` as lists of the rule and its wildcards, ``blind`` ones and
-        ``resources`` by rule; and what the ``rules`` are."""
-        return self._ask(do="look", folder=folder, **request)
-
-    def files(self, folder: Path, **request: Any) -> dict[str, Any]:
-        """The graph as files: of each rule its ``output`` and ``log`` as patterns, its ``input`` as
-        patterns or None where functions give it, its jobs as pairs of wildcards and inputs, and
-        their ``files``, what each reads and makes; and ``targets``, the inputs of the target."""
-        return self._ask(do="files", folder=folder, **request)
+        ``begin``, ``runs`` as lists of the rule and its wildcards, ``blind`` ones, by rule the
+        ``resources`` and the ``files``, what each job reads and makes; and what the ``rules``
+        are."""
+        return self._ask("look", folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
         """Make up the outputs of all jobs, and return the jobs by rule that were thus finished."""
-        finished: dict[str, int] = self._ask(do="finish", folder=folder, began=BEGAN, **request)
-        return finished
+        return self._ask("finish", folder, **request)
 
 
 # The process --------------------------------------------------------------------------------------
@@ -141,21 +120,13 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryFile("w+") as said:
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
-        known = {"look": _look, "finish": _finish, "files": _files}
-        do = known[request.pop("do")]
+        do = {"look": _look, "finish": _finish}[request.pop("do")]
         try:
-            return do(**request)
+            with _planned(**request) as workflow:
+                return do(workflow)
         except BaseException:
             said.seek(0)
             return {"error": said.read()[-4000:] + traceback.format_exc()}
-
-
-def _limit() -> int:
-    """Bytes up to which files are compared by content: the value of profiles/default."""
-    text = (ROOT / "profiles/default/profile.v9+.yaml").read_text(encoding="utf-8")
-    from humanfriendly import parse_size
-
-    return parse_size(yaml.safe_load(text)["max-checksum-file-size"])
 
 
 @contextmanager
@@ -164,10 +135,10 @@ def _planned(
     change: Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | None = None,
     targets: Sequence[str] = (),
-    snakefile: str = str(ROOT / "Snakefile"),
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    resources: Mapping[str, Any] | None = None,
 ) -> Iterator[Any]:
     """Snakemake's workflow object after a dry run."""
+    from humanfriendly import parse_size
     from snakemake.api import SnakemakeApi
     from snakemake.settings.enums import Quietness
     from snakemake.settings.types import (
@@ -177,129 +148,95 @@ def _planned(
         ResourceSettings,
     )
 
-    given = settings or {}
+    profile = yaml.safe_load((ROOT / "profiles/default/profile.v9+.yaml").read_text("utf-8"))
+    limit = parse_size(profile["max-checksum-file-size"])
     # With both, Snakemake counts the jobs and does not go through them one by one.
     quiet = {Quietness.RULES, Quietness.PROGRESS}
-    configfiles = []
-    if change:
-        if not Path(folder, "config.yaml").is_file():
-            change = {"extends": "paper", **change}
-        written = Path(tempfile.mkdtemp(prefix="mamushi-change-")) / "change.yaml"
-        written.write_text(yaml.safe_dump(change), encoding="utf-8")
-        configfiles.append(written)
-    try:
-        with SnakemakeApi(OutputSettings(dryrun=True, quiet=quiet)) as api:
-            workflow = api.workflow(
-                resource_settings=ResourceSettings(**{"cores": 1, **given.get("resources", {})}),
-                config_settings=ConfigSettings(config=config or {}, configfiles=configfiles),
-                snakefile=Path(snakefile),
-                workdir=Path(folder),
-            )
-            try:
-                graph = workflow.dag(
-                    DAGSettings(targets=frozenset(targets), max_checksum_file_size=_limit())
-                )
-                graph.execute_workflow(executor="dryrun")
-                yield workflow._workflow
-            except Exception as error:
-                api.print_exception(error)
-                raise
-    finally:
-        for written in configfiles:
-            written.unlink()
-            written.parent.rmdir()
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".yaml") as changes,
+        SnakemakeApi(OutputSettings(dryrun=True, quiet=quiet)) as api,
+    ):
+        extends = {} if Path(folder, "config.yaml").is_file() else {"extends": "paper"}
+        yaml.safe_dump({**extends, **(change or {})}, changes)
+        changes.flush()
+        files = [Path(changes.name)] if change else []
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(**{"cores": 1, **(resources or {})}),
+            config_settings=ConfigSettings(config=config or {}, configfiles=files),
+            snakefile=ROOT / "Snakefile",
+            workdir=Path(folder),
+        )
+        try:
+            asked = DAGSettings(targets=frozenset(targets), max_checksum_file_size=limit)
+            workflow.dag(asked).execute_workflow(executor="dryrun")
+            yield workflow._workflow
+        except Exception as error:
+            api.print_exception(error)
+            raise
 
 
-def _look(**request: Any) -> dict[str, Any]:
-    with _planned(**request) as workflow:
-        # Targets are rules as well, but without an output there is nothing that they do.
-        needed = [job for job in workflow.dag.needrun_jobs() if job.output]
-        return {
-            "needed": Counter(job.rule.name for job in needed),
-            "begin": _begin(workflow.dag, needed),
-            "all": Counter(job.rule.name for job in workflow.dag.jobs),
-            "rules": {
-                rule.name: {
-                    "shell": rule.shellcmd,
-                    "inputs": [*rule.input.keys()],
-                    "outputs": [*rule.output.keys()],
-                    "gpu": "gpu" in rule.resources,
-                    "temp": any("temp" in file.flags for file in rule.output),
-                    "local": rule.name in workflow._localrules,
-                    "retries": rule.restart_times,
-                }
-                for rule in workflow.rules
-                if rule.output
-            },
-            # An output without a record hides every later change of the job that makes it.
-            "blind": Counter(
+def _look(workflow: Any) -> dict[str, Any]:
+    dag = workflow.dag
+    # Targets are rules as well, but without an output there is nothing that they do.
+    needed = [job for job in dag.needrun_jobs() if job.output]
+    files: dict[str, list[Any]] = {}
+    for job in dag.jobs:
+        files.setdefault(job.rule.name, []).append(
+            [[*map(str, job.input)], [*map(str, job.output)]]
+        )
+    return {
+        "needed": Counter(job.rule.name for job in needed),
+        "begin": sorted(
+            {
                 job.rule.name
-                for job in workflow.dag.jobs
-                if job.output
-                and not workflow.dag.needrun(job)
-                and not workflow.persistence.has_metadata(job)
-            ),
-            "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
-            "resources": {
-                job.rule.name: {name: n for name, n in job.resources.items() if isinstance(n, int)}
                 for job in needed
-            },
-        }
+                if any(getattr(dag.reason(job), name) for name in BY_ITSELF)
+            }
+        ),
+        "all": Counter(job.rule.name for job in dag.jobs),
+        "files": files,
+        "rules": {
+            rule.name: {
+                "shell": rule.shellcmd,
+                "gpu": "gpu" in rule.resources,
+                "temp": any("temp" in file.flags for file in rule.output),
+                "local": rule.name in workflow._localrules,
+            }
+            for rule in workflow.rules
+            if rule.output
+        },
+        # An output without a record hides every later change of the job that makes it.
+        "blind": Counter(
+            job.rule.name
+            for job in dag.jobs
+            if job.output and not dag.needrun(job) and not workflow.persistence.has_metadata(job)
+        ),
+        "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
+        "resources": {
+            job.rule.name: {name: n for name, n in job.resources.items() if isinstance(n, int)}
+            for job in needed
+        },
+    }
 
 
-def _begin(dag: Any, needed: Sequence[Any]) -> list[str]:
-    """Return the rules of which jobs run again by themselves, not only for another job's sake."""
-    reasons = ("params_changed", "input_changed", "code_changed", "missing_output", "updated_input")
-    begin = (job for job in needed if any(getattr(dag.reason(job), name) for name in reasons))
-    return sorted({job.rule.name for job in begin})
+def _finish(workflow: Any) -> dict[str, Any]:
+    dag, persistence = workflow.dag, workflow.persistence
+    workflow.iocache.deactivate()
+    persistence.deactivate_cache()
+    finished = []
+    for step, level in enumerate(dag.toposorted()):
+        for job in level:
+            if job.output and dag.needrun(job):
+                for file in (*job.output, *job.log):
+                    _make_up(Path(file), BEGAN + step)
+                finished.append(job)
 
+    async def record() -> None:
+        for job in finished:
+            await persistence.finished(job)
 
-def _files(**request: Any) -> dict[str, Any]:
-    with _planned(**request) as workflow:
-        found: dict[str, Any] = {}
-        for job in workflow.dag.jobs:
-            rule = job.rule
-            if not job.output:
-                found["targets"] = [str(file) for file in job.input]
-                continue
-            # `ancient(...)` of a function is the function's name as text.
-            made_up = any(callable(f) or str(f).startswith("<function") for f in rule.input)
-            patterns = None if made_up else [str(f) for f in rule.input]
-            about = found.setdefault(
-                rule.name,
-                {
-                    "input": patterns,
-                    "output": [str(file) for file in rule.output],
-                    "log": [str(file) for file in rule.log],
-                    "jobs": [],
-                    "files": [],
-                },
-            )
-            read = [str(file) for file in job.input] if patterns is None else []
-            about["jobs"].append([job.wildcards_dict, read])
-            about["files"].append([[*map(str, job.input)], [*map(str, job.output)]])
-        return found
-
-
-def _finish(began: int, **request: Any) -> dict[str, Any]:
-    with _planned(**request) as workflow:
-        dag, persistence = workflow.dag, workflow.persistence
-        workflow.iocache.deactivate()
-        persistence.deactivate_cache()
-        finished = []
-        for step, level in enumerate(dag.toposorted()):
-            for job in level:
-                if job.output and dag.needrun(job):
-                    for file in (*job.output, *job.log):
-                        _make_up(Path(file), began + step)
-                    finished.append(job)
-
-        async def record() -> None:
-            for job in finished:
-                await persistence.finished(job)
-
-        workflow.async_run(record())
-        return Counter(job.rule.name for job in finished)
+    workflow.async_run(record())
+    return Counter(job.rule.name for job in finished)
 
 
 def _make_up(path: Path, date: int) -> None:

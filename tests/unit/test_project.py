@@ -18,7 +18,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tests.support.rules import gpu_rules, rules
+from tests.support.contract_grid import gpu_rules, rules
 from tests.support.workflow import ROOT
 
 BIN = Path(sys.executable).parent
