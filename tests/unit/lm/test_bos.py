@@ -13,8 +13,8 @@ from transformers import AutoTokenizer
 
 from mamushi.io.tables import read_metadata
 from mamushi.lm import loading, tokens
-from mamushi.lm.folders import read_tokenizer
 from mamushi.lm.generate import prompt_tokens
+from mamushi.lm.loading import read_tokenizer
 from mamushi.lm.tiny import Family, train_tokenizer
 from mamushi.lm.tokens import encode, first_token, frame
 from tests.support.models import model

@@ -17,8 +17,7 @@ from trl.chat_template_utils import get_training_chat_template, has_generation_m
 
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.lm.chats import CHATS
-from mamushi.lm.tokens import read_tokens, write_tokens
+from mamushi.lm.tokens import CHATS, read_tokens, write_tokens
 from mamushi_curate.tables.conversations import Conversations
 from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 

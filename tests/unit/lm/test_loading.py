@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from mamushi.cli import main
 from mamushi.errors import UserError, told
-from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.files import sha256, write_json
 from mamushi.io.tensors import trained_metadata
 from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
@@ -130,12 +130,12 @@ def test_a_copied_project_opens_its_own_model_and_a_moved_one_too(project, monke
     moved = project.rename(project.parent / "moved")
     for root in (copy, moved):
         monkeypatch.chdir(root)
-        assert loading._folder(card, read_json(card)) == root / "models" / "mine"
+        assert loading.folder_of(card) == root / "models" / "mine"
     assert str(project.parent) not in card.read_text(encoding="utf-8")
     # Also where results are a link to another disk.
     (moved / "results").rename(project.parent / "disk")
     (moved / "results").symlink_to(project.parent / "disk")
-    assert loading._folder(card, read_json(card)) == moved / "models" / "mine"
+    assert loading.folder_of(card) == moved / "models" / "mine"
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])

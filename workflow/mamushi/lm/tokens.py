@@ -2,11 +2,13 @@
 
 A text is what the model's tokenizer makes of it: [BOS] + its own tokens, for most. The BOS is there
 once where the tokenizer puts or names one: a text that spells a special token is plain text, and
-neither doubles the BOS nor steers the model.
+neither doubles the BOS nor steers the model. A conversation is what its chat template makes of it.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.errors import UserError, other_examples
+from mamushi.errors import UserError, located, other_examples
 from mamushi.io import schemas
-from mamushi.io.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
-from mamushi.lm.chats import CHATS, encode_chats
+from mamushi.io.domains import DOMAINS, TOOLS, TURNS
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.running.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,8 +29,12 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 """First token, and the one behind the last."""
+CHATS = f"label_{TURNS}"
+"""Column of the examples with the turns of a conversation."""
 COUNTED = "counted"
 """Column with which tokens are predicted, where the assistant's alone are."""
+GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
+"""What a template has before the words of the assistant, if it marks them."""
 BATCH = 2048
 PROBE = "the 7 cats!"
 """A text that shows what a tokenizer puts around any text."""
@@ -84,6 +90,25 @@ def _ids(
     return encoded
 
 
+def encode_chat(
+    tokenizer: PreTrainedTokenizerBase, name: str, turns_as_json: str, *, answers: bool = False
+) -> tuple[list[int], list[bool]]:
+    """Return the token ids of a conversation by the tokenizer's chat template, as TRL does, with
+    nothing around it; and which of them the assistant says, all of them but for ``answers``. Raises
+    what the template raises, and ``ValueError`` for ``answers`` that it does not mark."""
+    chat = json.loads(turns_as_json)
+    turns, tools = (chat["messages"], chat[TOOLS]) if isinstance(chat, dict) else (chat, None)
+    with located(f"example {name} in the chat template"):
+        if answers and not GENERATION.search(tokenizer.get_chat_template(tools=tools)):
+            do = "put {% generation %} around it"
+            raise ValueError(f"does not mark what the assistant says; {do}")
+        encoded: Any = tokenizer.apply_chat_template(
+            turns, tools=tools, return_dict=True, return_assistant_tokens_mask=answers
+        )
+    ids = encoded["input_ids"]
+    return ids, [*map(bool, encoded["assistant_masks"] if answers else [True] * len(ids))]
+
+
 def write_tokens(
     path: str | Path,
     examples: pa.Table,
@@ -100,20 +125,25 @@ def write_tokens(
     model has ``positions`` for. With ``answers``, also which of them the assistant says.
 
     Raises ``UserError`` for a text without any token, for a token that the model does not know, for
-    ``answers`` without turns, and as ``encode_chats``.
+    ``answers`` without turns, and as ``encode_chat``.
     """
     length, n = min(max_length, positions or max_length), len(examples)
+    is_chat = CHATS in examples.column_names and tokenizer.chat_template is not None
+    if answers and not is_chat:
+        raise UserError("assistant_only_loss needs turns and a chat template; there are none")
     # An array a batch, since those of one array are counted by 31 bits.
     arrays, said = list[pa.Array](), list[pa.Array]()
-    bos = first_token(tokenizer)
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
-            encoded = _encoded(tokenizer, examples.slice(start, BATCH), length, answers)
-            rows, of_assistant = zip(*encoded, strict=True)
-            # A template may begin otherwise.
-            bos = bos if all(row[:1] == [bos] for row in rows) else None
-            arrays.append(pa.array(rows, pa.list_(pa.int32())))
-            said.append(pa.array(of_assistant, pa.list_(pa.bool_())))
+            rows = examples.slice(start, BATCH)
+            if is_chat:
+                chats = zip(rows["id"].to_pylist(), rows[CHATS].to_pylist(), strict=True)
+                pairs = [encode_chat(tokenizer, *chat, answers=answers) for chat in chats]
+                said.append(pa.array([mask[:length] for _, mask in pairs], pa.list_(pa.bool_())))
+                ids = [tokens[:length] for tokens, _ in pairs]
+            else:
+                ids = [*encode(tokenizer, rows["text"].to_pylist(), length)]
+            arrays.append(pa.array(ids, pa.list_(pa.int32())))
             progress.advance(len(rows))
     tokens = pa.chunked_array(arrays, pa.list_(pa.int32()))
     if (empty := pc.index(pc.list_value_length(tokens), 0).as_py()) >= 0:
@@ -126,37 +156,18 @@ def write_tokens(
     columns = {"id": examples["id"], "tokens": tokens}
     if answers:
         columns[COUNTED] = pa.chunked_array(said)
+    bos = first_token(tokenizer)
+    # A template may begin otherwise.
+    is_first = bos is not None and pc.all(pc.equal(pc.list_element(tokens, 0), bos)).as_py()
     metadata = {
         "max_length": max_length,
         **({"positions": length} if length < max_length else {}),
-        "bos_token_id": bos,
+        "bos_token_id": bos if is_first else None,
         "texts": n,
         "tokens": len(flat),
         "provenance": dict(provenance),
     }
     write_table(path, schemas.TOKENS, columns, metadata=metadata)
-
-
-def _encoded(
-    tokenizer: PreTrainedTokenizerBase, examples: pa.Table, max_length: int, answers: bool
-) -> Iterator[tuple[list[int], Sequence[bool]]]:
-    if CHATS in examples.column_names and tokenizer.chat_template is not None:
-        chats = (examples[name].to_pylist() for name in ("id", CHATS))
-        return encode_chats(tokenizer, zip(*chats, strict=True), max_length, answers=answers)
-    if answers:
-        raise UserError("assistant_only_loss needs turns and a chat template, and there are none")
-    return ((ids, ()) for ids in encode(tokenizer, examples["text"].to_pylist(), max_length))
-
-
-def text_of(
-    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], edges: Sequence[int]
-) -> tuple[str, list[int]]:
-    """Return the text of some tokens and, for each of ``edges``, where in it the text of so many
-    first tokens ends. A character of several tokens belongs to its last."""
-    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-    text = str(tokenizer.decode(ids, **options))
-    before = (str(tokenizer.decode(ids[:edge], **options)).rstrip("\ufffd") for edge in edges)
-    return text, [min(len(prefix), len(text)) for prefix in before]
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
@@ -225,33 +236,26 @@ def read_tokens(
     *,
     domains: Collection[str] = DOMAINS,
 ) -> TokenSet:
-    """Read a section's texts of ``domains``, cut at ``max_length``; a row group of the file is in
-    memory at a time. Raises ``UserError`` when the cache is not of these examples."""
+    """Read a section's texts of ``domains``, cut at ``max_length``. Raises ``UserError`` when the
+    cache is not of these examples."""
     assert max_length <= read_metadata(tokens_path)["max_length"], "the configuration sees to it"
     examples = read_table(examples_path, schemas.EXAMPLES, ["id", "domain", "section"])
+    cached = read_table(tokens_path, schemas.TOKENS)
+    if not cached["id"].equals(examples["id"]):
+        raise other_examples(tokens_path, examples_path)
     in_domains = pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string()))
     chosen = pc.and_(pc.equal(examples["section"], section), in_domains)
-    ids, start = examples["id"], 0
-    lengths, tokens, weights = [np.empty(0, np.int64)], [np.empty(0, np.int32)], list[np.ndarray]()
-    for group in read_groups(tokens_path, schemas.TOKENS):
-        if not group["id"].equals(ids.slice(start, len(group))):
-            raise other_examples(tokens_path, examples_path)
-        rows = group.filter(chosen.slice(start, len(group)))
-        for texts in pc.list_slice(rows["tokens"], 0, max_length).chunks:
-            lengths.append(pc.list_value_length(texts).to_numpy().astype(np.int64))
-            tokens.append(texts.flatten().to_numpy())
-        if COUNTED in rows.column_names:
-            said = pc.list_slice(rows[COUNTED], 0, max_length)
-            weights += [texts.flatten().cast(pa.float32()).to_numpy() for texts in said.chunks]
-        start += len(group)
-    if start != len(examples):
-        raise other_examples(tokens_path, examples_path)
+    rows = cached.filter(chosen)
+    tokens, weights = pc.list_slice(rows["tokens"], 0, max_length), None
+    if COUNTED in rows.column_names:
+        said = pc.list_flatten(pc.list_slice(rows[COUNTED], 0, max_length))
+        weights = said.cast(pa.float32()).to_numpy()
     return TokenSet(
-        ids=ids.filter(chosen).to_numpy(),
+        ids=rows["id"].to_numpy(),
         domains=examples["domain"].filter(chosen).to_numpy(),
-        tokens=np.concatenate(tokens),
-        offsets=offsets_of(np.concatenate(lengths)),
-        weights=np.concatenate(weights) if weights else None,
+        tokens=pc.list_flatten(tokens).to_numpy(),
+        offsets=offsets_of(pc.list_value_length(tokens).to_numpy()),
+        weights=weights,
     )
 
 
@@ -285,27 +289,28 @@ def read_spans(path: str | Path) -> dict[str, list[Span]]:
     return spans
 
 
-def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
-    """Leave the tokens from start to before stop of each span to be read and not predicted.
-
-    Raises ``LookupError`` for an id that is not among the texts, and a span beyond the end of one.
-    """
-    weights = texts.all_weights.copy()
+def in_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> np.ndarray:
+    """Return which tokens are in the spans, from start to before stop of each: bool (tokens).
+    Raises ``LookupError`` for an id that is not there, and a span beyond the end of its text."""
+    inside = np.zeros(len(texts.tokens), dtype=bool)
     place = {name: row for row, name in enumerate(texts.ids)}
     for name in spans:
         begin, end = texts.offsets[place[name] : place[name] + 2]
         for start, stop in spans[name]:
             if not 0 <= start < stop <= end - begin:
                 raise IndexError(f"tokens {start} to {stop} of {name!r}, which has {end - begin}")
-            weights[begin + start : begin + stop] = 0
-    return replace(texts, weights=weights)
+            inside[begin + start : begin + stop] = True
+    return inside
+
+
+def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
+    """Leave the tokens in the spans to be read and not predicted."""
+    return replace(texts, weights=texts.all_weights * ~in_spans(texts, spans))
 
 
 def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
-    """Return the texts of which a token in the spans is predicted, all others being read alone: the
-    opposite of ``masked``, which raises the same errors."""
-    inside = texts.all_weights - masked(texts, spans).all_weights
-    of_spans = replace(texts, weights=inside)
+    """Return the texts of which a token in the spans is predicted, all others being read alone."""
+    of_spans = replace(texts, weights=texts.all_weights * in_spans(texts, spans))
     return subset(of_spans, np.flatnonzero(of_spans.counted > 0))
 
 

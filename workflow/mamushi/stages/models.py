@@ -74,8 +74,7 @@ def tokens(
     from mamushi.io.files import read_json
     from mamushi.io.tables import read_metadata, read_table
     from mamushi.lm import loading
-    from mamushi.lm.chats import CHATS
-    from mamushi.lm.tokens import write_tokens
+    from mamushi.lm.tokens import CHATS, write_tokens
 
     card = read_json(model_card)
     positions = card["max_positions"]

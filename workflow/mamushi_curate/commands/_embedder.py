@@ -52,9 +52,9 @@ def find_model(source: str) -> dict[str, str]:
         return {"source": str(path.absolute())}
     if path.exists() or source.count("/") > 1 or source[0] in "./~":
         raise UserError("no such model", where=source, do="give a model's folder")
-    from mamushi.lm import folders
+    from mamushi.lm import loading
 
-    commit = folders.fetch(source, None, "--model", weights=False)[1]
+    commit = loading.fetch(source, None, "--model", weights=False)[1]
     return {"source": source} | ({"revision": commit} if commit else {})
 
 
@@ -66,11 +66,11 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     if "embeddings" in model:
         place = display_url(model["embeddings"]["path"])
         return f"{place}: vectors made elsewhere; no model is run, and no tokens are ranked"
-    from mamushi.lm import folders
-    from mamushi.lm.chats import CHATS
+    from mamushi.lm import loading
+    from mamushi.lm.tokens import CHATS
 
-    folder, _ = folders.fetch(model["source"], None, "--model", weights=False)
-    kind, tokenizer = folders.check_config(folder)["model_type"], folders.read_tokenizer(folder)
+    folder, _ = loading.fetch(model["source"], None, "--model", weights=False)
+    kind, tokenizer = loading.check_config(folder)["model_type"], loading.read_tokenizer(folder)
     line = f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"
     if examples is not None and CHATS in examples.column_names:
         template = "their text" if tokenizer.chat_template is None else "its chat template"

@@ -27,7 +27,7 @@ from mamushi.io.files import atomic, read_json
 from mamushi.io.provenance import provenance
 from mamushi.io.tables import read_metadata
 from mamushi.io.tensors import header
-from mamushi.lm.chats import CHATS
+from mamushi.lm.tokens import CHATS
 from mamushi.registry import plugin
 from mamushi.selection import linear
 from mamushi.selection.arrays import Doubles

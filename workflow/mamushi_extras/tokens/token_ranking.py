@@ -19,7 +19,7 @@ from mamushi.evidence.confounds import TextProperties
 from mamushi.evidence.verdict import judge_list, separation, share_bound
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
-from mamushi.lm.tokens import TokenSet, text_of
+from mamushi.lm.tokens import TokenSet
 from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE_REFIT
 from mamushi.selection.removals import budget_size
@@ -190,3 +190,14 @@ def _means(scores: ScoresByText) -> NDArray[np.float64]:
     """Return each text's mean score (n,): 0 without a token, NaN where it is not scored."""
     means = (np.nan if x is None else x.mean() if len(x) else 0.0 for x in scores)
     return np.fromiter(means, np.float64, len(scores))
+
+
+def text_of(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], edges: Sequence[int]
+) -> tuple[str, list[int]]:
+    """Return the text of some tokens and, for each of ``edges``, where in it the text of so many
+    first tokens ends. A character of several tokens belongs to its last."""
+    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+    text = str(tokenizer.decode(ids, **options))
+    before = (str(tokenizer.decode(ids[:edge], **options)).rstrip("\ufffd") for edge in edges)
+    return text, [min(len(prefix), len(text)) for prefix in before]
