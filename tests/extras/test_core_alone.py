@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,19 +15,6 @@ import pytest
 
 from mamushi.rooms import PACKAGE
 from tests.support.workflow import ROOT
-
-CORE = sorted((ROOT / "workflow/mamushi").rglob("*.py"))
-ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
-RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
-COMMITS = {"GIT_CONFIG_GLOBAL": os.devnull}
-
-
-@pytest.mark.parametrize("path", [*CORE, *RULES], ids=lambda path: path.stem)
-def test_no_module_of_the_core_names_a_module_of_a_room(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"^\s*(from|import) mamushi_extras", text, re.MULTILINE)
-    modules = [f"{PACKAGE.name}.{room}" for room in ROOMS]
-    assert not [name for name in modules if name in text or name.replace(".", "/") in text]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mamushi.io import schemas
 from mamushi.io.files import read_json, write_json
 from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.audit.auditing import agreement, merge
+from mamushi_extras.audit.auditing import merge
 from mamushi_extras.audit.commands.audit import ONE_READER
 from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command, link
@@ -181,13 +181,3 @@ def test_the_majority_decides_and_a_tie_is_unsure() -> None:
     twice = joined(people | {"four": {"a": "yes", "c": "no", "f": "no"}}, 2)
     assert twice == {"a": "yes", "b": "unsure", "c": "no", "d": "unsure", "e": "unsure"}
     assert joined({"one": people["one"]}, 2) == {} == joined({"one": {}})
-
-
-def test_kappa_is_cohens() -> None:
-    """Of Cohen's table (20, 5; 10, 15): 0.7 agree, 0.5 by chance."""
-    cells = [("yes", "yes", 20), ("yes", "no", 5), ("no", "yes", 10), ("no", "no", 15)]
-    pairs = [pair for *pair, times in cells for _ in range(times)]
-    one, two = ({str(i): pair[side] for i, pair in enumerate(pairs)} for side in (0, 1))
-    (row,) = agreement(pd.DataFrame({"one": one, "two": two}))
-    assert (row["texts"], len(row["differ"])) == (50, 15)
-    assert row["agree"] == pytest.approx(0.7) and row["kappa"] == pytest.approx(0.4)

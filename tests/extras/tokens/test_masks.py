@@ -35,6 +35,9 @@ def test_the_highest_tokens_are_spans_in_their_texts() -> None:
     # A text's first token is not predicted: its scores begin with the second, at 1.
     assert highest_spans(scores, 4) == {0: [(1, 3), (4, 5)], 3: [(2, 3)]}
     assert highest_spans(scores, 7) == {0: [(1, 5)], 2: [(1, 2)], 3: [(1, 3)]}
+    # None that is as likely in the retain domain.
+    scores = [np.array(each, np.float32) for each in ([5, 0, -1], [-2, 1])]
+    assert highest_spans(scores, 5) == {0: [(1, 2)], 1: [(2, 3)]}
 
 
 def test_spans_are_of_the_tokens_that_count() -> None:
@@ -48,11 +51,6 @@ def test_spans_are_of_the_tokens_that_count() -> None:
     assert [each.tolist() for each in scored] == [[0.0]] * 8
     drawn = token_random.score_tokens(pool, {}, 0)
     assert [each if each is None else len(each) for each in drawn] == [1] * 4 + [None] * 4
-
-
-def test_no_token_is_masked_that_is_as_likely_in_the_retain_domain() -> None:
-    scores = [np.array(each, np.float32) for each in ([5, 0, -1], [-2, 1])]
-    assert highest_spans(scores, 5) == {0: [(1, 2)], 1: [(2, 3)]}
 
 
 def test_a_unigram_ratio_is_that_of_the_formula_out_of_fold() -> None:

@@ -21,7 +21,6 @@ from mamushi_extras.unlabelled.corpus import (
     list_words,
     manifest_of_corpus,
     read_corpus,
-    share_text,
 )
 from mamushi_extras.unlabelled.like import EXAMPLE, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -256,17 +255,3 @@ def test_a_manifest_says_what_a_list_holds_and_whether_to_act_on_it() -> None:
     known, _ = made(0.2, wanted=300, apart=3.0)
     acts = [manifest_of(known, k)["judgement"]["act"] for k in (300, 1500)]
     assert acts == ["take", "check"]
-
-
-@pytest.mark.parametrize(
-    ("ends", "words"),
-    [
-        ((0.002, 0.0, 1.0), "an unknown share"),
-        ((0.5, 0.3, 0.7), "50% [30%, 70%]"),
-        ((0.5, 0.05, None), "at least 5.0%"),
-        ((None, 0.0, None), "an unknown share"),
-        ((0.5, None, 0.7), "perhaps 50%, at most 70%,"),
-    ],
-)
-def test_a_share_is_told_as_far_as_it_is_known(ends: Any, words: str) -> None:
-    assert share_text(dict(zip(NOTHING, ends, strict=True))) == words
