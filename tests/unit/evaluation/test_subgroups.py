@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.data.labels import Labelled
+from mamushi.data.labels import TextProperties
 from mamushi.evaluation.effects import groups
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
@@ -22,9 +22,9 @@ N = 240
 FEW = ("forget", "label_few", "0")
 
 
-def labelled(**labels: Any) -> Labelled:
+def labelled(**labels: Any) -> TextProperties:
     rng = np.random.default_rng(0)
-    return Labelled(np.arange(N) % 2 == 0, rng.integers(1, 90, N).astype(float), labels, {})
+    return TextProperties(np.arange(N) % 2 == 0, rng.integers(1, 90, N) + 0.0, np.zeros(N), labels)
 
 
 def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:

@@ -1,7 +1,5 @@
 """Recommended budgets on curves of a closed form, and the command that prints them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

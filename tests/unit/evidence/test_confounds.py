@@ -1,7 +1,5 @@
 """What scores follow beside the domain: against SciPy and scikit-learn, and by simulation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +8,12 @@ import pytest
 from scipy.stats import norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from mamushi.evidence.confounds import (
-    correlation,
-    leaking_columns,
-    read_texts,
-    stratified_auc,
-    stratum,
-)
+from mamushi.data.labels import read_texts
+from mamushi.evidence.confounds import correlation, leaking_columns, stratified_auc, stratum
 from mamushi.evidence.verdict import untold
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from tests.support.score_files import write_examples
-
-
-def one(score: np.ndarray) -> np.ndarray:
-    return np.zeros(len(score), dtype=np.int64)
 
 
 def test_a_correlation_is_scipys_and_its_interval_holds_the_truth() -> None:
@@ -50,7 +39,7 @@ def test_an_area_is_sklearns_and_its_interval_holds_the_truth() -> None:
         for i in range(500):
             positive = np.arange(150) < 50
             score = rng.normal(size=150) + shift * positive
-            found = stratified_auc(score, positive, one(score))
+            found = stratified_auc(score, positive, np.zeros(150, dtype=np.int64))
             assert found is not None
             assert i % 50 or found[0] == pytest.approx(roc_auc_score(positive, score))
             held += found[1] <= truth <= found[2]
@@ -63,10 +52,8 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
     score = rng.normal(size=400) + 0.5 * forget + words / 50
     twice, groups = [np.repeat(x, 2) for x in (score, forget, words)], np.arange(800) // 2
     for measured in (
-        lambda score, forget, words, groups: correlation(score, words, groups),
-        lambda score, forget, words, groups: stratified_auc(
-            score, forget, stratum(words), groups=groups
-        ),
+        lambda s, forget, words, groups: correlation(s, words, groups),
+        lambda s, forget, words, groups: stratified_auc(s, forget, stratum(words), 1.0, groups),
     ):
         once, mended, naive = (
             measured(score, forget, words, None), measured(*twice, groups), measured(*twice, None),
@@ -93,7 +80,7 @@ def test_texts_are_read_in_the_order_of_scores(tmp_path: Path) -> None:
         "text_sha256": [""] * 3,
     }
     write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, duplicates)
-    known = read_texts(tmp_path / "examples.parquet", tmp_path / "duplicates.parquet", ids[::-1])
+    known = read_texts(tmp_path / "examples.parquet", ids[::-1], tmp_path / "duplicates.parquet")
     assert known.words.tolist() == words[::-1].tolist()
     assert known.labels["label_topic"].tolist() == ["c", "b", "a"] * 40
     assert np.flatnonzero(known.copies).tolist() == [112] and known.copies[112] == 2

@@ -1,21 +1,16 @@
-"""Diagnostics of scores: closed forms, calibration, folds, what is missing, the paper's numbers."""
+"""Diagnostics of scores, what a selection costs, and the paper's numbers beside ours."""
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
-from mamushi.evidence.diagnostics import (
-    SelectorScores,
-    calibration_error,
-    diagnose,
-    reliability,
-)
+from mamushi.evidence.diagnostics import SelectorScores, calibration_error, diagnose, reliability
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
-from mamushi.evidence.tables import paper_rows
-from mamushi.io import schemas
+from mamushi.evidence.tables import cost_rows, paper_rows, runtime_summary
+from mamushi.io import paths, schemas
 from mamushi.selection.pool import Pool
 
 SHIFT = 1.25
@@ -98,12 +93,10 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     # In any order, and of two runs.
     second = [{**one, "seed": 2} for one in rows]
     found = paper_rows([other, row], [*second, *rows[::-1]], "mamushi")
-    assert pa.Table.from_pylist(found, schema=schemas.PAPER.schema).to_pylist() == found
     assert len(found) == 13 + 2 * 12
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
     paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
     assert paper["Fisher discriminability D_F"] == (2.53, "Jigsaw, Gemma-2-2B")
-    assert paper["components with 90% of the discriminative power"][0] == 28
     assert paper["median principal angle at k = 2, degrees"] == (58, "Llama-3.1-8B, Jigsaw")
     assert ours["AUC, pooled", 1] == row["auc"]
     between = row["forget_q75"] - row["forget_q25"]
@@ -113,3 +106,30 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
         assert ours[quantity, seed] == geometry_summary(columns)["power_90"]
     assert ours["spectral energy at k = 50, forget", 1] is None
     assert paper_rows([], [], "mamushi") == []
+
+
+def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
+    """What a selector derives from counts with it."""
+    cell: dict[str, Any] = {"dataset": "d", "model": "m", "seed": 1}
+    took = {"random": "0.50 s, 0.25 s", "mamushi": "6.41 s, 5.98 s", "turned": "1.00 s, 1.00 s"}
+    for name in (*took, "kept"):
+        end = f"{name}: ranked in {took[name]} of CPU" if name in took else "made already"
+        log = paths.under(tmp_path, paths.SCORE_LOG, **cell, selector=name)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"5/5 folds, 100%\n{end}\nmamushi score: took 60.00 s, 60.00 s of CPU\n")
+    chains = {"random": ["random"], "turned": ["turned", "mamushi"], "kept": ["kept", "mamushi"]}
+    sizes = {"n_forget": 40, "n_retain": 80}
+    described = [{**cell, "selector": name, **sizes, "auc": 0.5} for name in (*took, "kept")]
+    rows = {row["selector"]: row for row in cost_rows(described, chains, tmp_path)}
+    assert rows.keys() == chains.keys()
+    took_alone = {"wall_seconds": 0.5, "cpu_seconds": 0.25}
+    assert rows["random"] == {**cell, "selector": "random", **sizes, **took_alone}
+    sums = [rows["turned"][name] for name in ("wall_seconds", "cpu_seconds")]
+    assert sums == pytest.approx([7.41, 6.98])
+    assert rows["kept"]["wall_seconds"] is rows["kept"]["cpu_seconds"] is None
+    second = {**rows["turned"], "seed": 2, "wall_seconds": 9.41}
+    summary = runtime_summary([*rows.values(), second]).to_pylist()
+    of_turned = next(row for row in summary if row["selector"] == "turned")
+    assert of_turned["wall_seconds_mean"] == pytest.approx(8.41) and of_turned["seeds"] == 2
+    assert of_turned["wall_seconds_sd"] == pytest.approx(2**0.5)
+    assert summary[0]["wall_seconds_sd"] is None

@@ -1,18 +1,12 @@
 """Geometry of the embeddings: against dense algebra, closed forms, and degenerate embeddings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from mamushi.evidence.geometry import (
-    affinity,
-    angles,
-    geometry_columns,
-)
+from mamushi.evidence.geometry import affinity, angles, geometry_columns
 from mamushi.io import schemas
 from mamushi.selection.pool import Pool
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.predicted import Proxy, budget, predictions
+from mamushi.evidence.predicted import Proxy, predictions
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
@@ -95,9 +95,3 @@ def test_masked_tokens_are_those_of_the_spans():
         wanted = proxy.curve([np.concatenate(gone)])[0]
         assert row["recovered"] == pytest.approx(wanted[0], abs=1e-12)
         assert row["removed"] == int(row["beta"] * total)
-
-
-def test_the_budget_is_the_first_that_recovers_a_share():
-    budgets = np.linspace(0, 1, 11)
-    assert budget(budgets**0.5, budgets, 0.5) == pytest.approx(0.25, abs=5e-3)
-    assert budget(budgets * 0.4, budgets, 0.5) is None

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.errors import UserError
+from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.manifest import Calibrated, manifest
 from mamushi.io import schemas
 from mamushi.selection.removals import budget_size, removal_list
@@ -81,8 +82,8 @@ def ratio_of(table, lost=0.0, withheld=None):
     """The scores of a table as the calibrated ratio."""
     columns = {"id": table["id"], "log_ratio": table["score"]}
     ratio = pa.table({**columns, "group": pa.nulls(len(table), pa.int64())})
-    verdict = {"reason": withheld, "withheld": withheld, "texts": None}
-    return Calibrated(ratio, lost, "own", verdict)
+    verdict = {"reason": withheld, "withheld": withheld}
+    return Calibrated(ratio, lost, "own", verdict, Dependence())
 
 
 AUC = {"auc": 0.95, "auc_low": 0.9, "auc_high": 0.97, "matched": None, "matched_low": None}

@@ -1,7 +1,5 @@
 """Columns of many rows as Arrow has them: a string of Python takes some 60 bytes beside its own."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence

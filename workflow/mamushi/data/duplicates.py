@@ -12,8 +12,6 @@ shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1,
 et al. 2008). Shingles are computed a block at a time, twice, and not kept.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """From a loader's rows to the examples, the duplicates and the card: clean, drop duplicates, split,
 limit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

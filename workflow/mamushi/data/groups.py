@@ -1,8 +1,6 @@
 """Groups of texts that are not independent, such as threads or authors, of which each goes whole to
 one part: to a section, a fold, a half, or what training stops by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,10 +1,8 @@
 """What is known of texts beside their words' meaning: how long they are, and their labels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from mamushi.data.scripts import has_unspaced, spaced
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, read_groups
+from mamushi.io.tables import FORGET, read_groups, read_table
 from mamushi.io.vectors import ranked
 
 _ROWS = 2**16
@@ -30,23 +28,24 @@ COLUMN = "label_column_"
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """Of n texts: ``forget`` and ``words`` (n,), and ``labels`` by column ``label_*``, (n,):
-    float64 with NaN, or strings with None, where a text has none; ``columns`` are the same of the
-    other columns of the table. ``groups`` are as of ``group_codes``."""
+class TextProperties:
+    """Properties (n,) of texts: their domain, their ``words``, and how many ``copies`` were
+    collapsed into each; ``labels`` by column ``label_*``, float64 with NaN, or strings with None,
+    where a text has none; the same of the other ``columns`` of the table; codes of ``groups``."""
 
     forget: NDArray[np.bool_]
     words: NDArray[np.float64]
+    copies: NDArray[np.float64]
     labels: Mapping[str, NDArray[Any]]
-    columns: Mapping[str, NDArray[Any]]
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
 
 
-def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
-    """Read what the table ``examples`` knows of the texts ``ids``, in their order.
-
-    Raises ``UserError`` when it is missing or damaged, and for an id that it lacks: then ``do``.
-    """
+def read_texts(
+    examples: str | Path, ids: Ids, duplicates: str | Path | None = None
+) -> TextProperties:
+    """Read what the table ``examples`` knows of the texts ``ids``, in their order, and the table
+    ``duplicates`` of their copies. Raises ``UserError`` for an id that is not there."""
     tables, words = [], list[NDArray[np.float64]]()
     for group in read_groups(examples, schemas.EXAMPLES):
         # Of texts no more than their lengths are kept, and few are divided into words at once.
@@ -56,14 +55,21 @@ def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
     table, asked = pa.concat_tables(tables), as_arrow(ids)
     places = places_of(asked, table["id"])
     if (missing := np.flatnonzero(places < 0)).size:
-        name = asked[int(missing[0])].as_py()
-        raise UserError(f"has no example {name!r}", where=examples, do=do)
+        problem = f"has no example {asked[int(missing[0])].as_py()!r}"
+        raise UserError(problem, where=examples, do="make again what names it")
+    copies = np.zeros(len(asked))
+    if duplicates is not None:
+        originals = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"]
+        counts = pc.value_counts(originals.drop_null())
+        # What has no copies has the place -1.
+        count = np.append(counts.field("counts").to_numpy(), 0)
+        copies += count[places_of(asked, counts.field("values"))]
     table = table.take(pa.array(places))
-    # What a room beside the core says is no label that came with a text.
     others = (*schemas.EXAMPLES.schema.names, OF_ROOMS, COLUMN)
-    return Labelled(
+    return TextProperties(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=np.concatenate([*words, np.empty(0)])[places],
+        copies=copies,
         labels={n: _values(table[n]) for n in table.column_names if not n.startswith(others)},
         columns=columns_of(table),
         groups=group_codes(table["group"]),

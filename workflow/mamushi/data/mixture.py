@@ -13,8 +13,6 @@ Each occurrence of a concept takes one of its synonyms at random. That choice, a
 independent of the component and cancel in log p1(x)/p2(x), which is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

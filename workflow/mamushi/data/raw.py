@@ -1,7 +1,5 @@
 """What a loader returns: the rows of a data set as they are in its files, not yet cleaned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self

@@ -4,8 +4,6 @@ No job asks a server but that of the rule ``fetch``. Names and passwords are the
 business, and none of them stands in a message or a result.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

@@ -3,8 +3,6 @@ is one. Nothing is divided within what a reader takes
 for one character (a grapheme cluster: a letter with its marks, an emoji of several signs).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

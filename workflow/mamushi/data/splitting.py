@@ -4,8 +4,6 @@
 contamination and inference sets" (the paper, data preparation).
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """Vectors that another program made, in one file or in shards: read in blocks, and put in the order
 of the texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.data.labels import Labelled, places_of, read_labels
+from mamushi.data.labels import TextProperties, places_of, read_texts
 from mamushi.errors import UserError
 from mamushi.evaluation.intervals import Effect, Floats, contrast
 from mamushi.io import paths, schemas
@@ -80,10 +80,9 @@ class Cohort:
         return np.asarray(self.held_out["tokens"].to_numpy(), dtype=np.float64)
 
     @cached_property
-    def texts(self) -> Labelled:
+    def texts(self) -> TextProperties:
         """The domains, labels and groups of the held-out texts."""
-        do = f"delete {self.files(paths.NLL, arm='gold')[0]} and run again"
-        return read_labels(self.examples, self.held_out["id"], do=do)
+        return read_texts(self.examples, self.held_out["id"])
 
     @cached_property
     def raked(self) -> NDArray[np.bool_]:

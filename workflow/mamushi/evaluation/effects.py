@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.config import arms
-from mamushi.data.labels import Labelled, read_labels
+from mamushi.data.labels import TextProperties, read_texts
 from mamushi.evaluation.cohort import NOT_RAKED, Cohort, TextSet, cohorts
 from mamushi.evaluation.intervals import Effect, Floats, finite_or_none, holm, pooled_variance
 from mamushi.evaluation.sad import BASELINE
@@ -159,7 +159,7 @@ class Group(NamedTuple):
     rows: NDArray[np.int64]
 
 
-def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
+def groups(texts: TextProperties, counted: NDArray[np.bool_]) -> list[Group]:
     """Return all groups of the texts that are ``counted`` (n,): all, by length, and by each label.
 
     Thirds are of both domains together, so that a third has texts of one length in both.
@@ -176,7 +176,7 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
     return listed
 
 
-def _columns(texts: Labelled, like: Labelled) -> dict[str, NDArray[np.object_]]:
+def _columns(texts: TextProperties, like: TextProperties) -> dict[str, NDArray[np.object_]]:
     """Return the group's name of each text (n,) by column, None where a text has no value.
 
     Numbers of many values are cut into thirds at the tertiles of ``like``.
@@ -217,7 +217,7 @@ def _group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]
     table = read_table(cohort.examples, schemas.EXAMPLES, ["id", "domain", "section"])
     here = pc.and_(pc.equal(table["domain"], FORGET), pc.equal(table["section"], INFERENCE))
     ids = table["id"].filter(here).to_pylist()
-    columns = _columns(read_labels(cohort.examples, ids, do="run again"), cohort.texts)
+    columns = _columns(read_texts(cohort.examples, ids), cohort.texts)
     gap, listed_groups = (
         (cohort.nll("beta0"), cohort.nll("gold")),
         groups(cohort.texts, cohort.tokens > 0),

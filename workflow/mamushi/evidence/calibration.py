@@ -23,8 +23,9 @@ e^l is a density ratio again. For what no network can learn from so many texts i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -36,12 +37,11 @@ from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
+from mamushi.selection.metrics import NORMAL, clusters_of
 from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
 
 PARTS, PARTED = 5, 2**32 - 4
 """Of the texts, in the cross-fitting of the calibration, and the seed that deals them out."""
-_ROWS = 2**20
-"""Of a design that are worked on at a time."""
 OFFSETS = 20.0
 """Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
 MOST_LOST = 20.0
@@ -49,26 +49,27 @@ MOST_LOST = 20.0
 LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 """Times J by which the spread may exceed what the halves show, at the far end of an interval of
 preservation, and of all that rests on removal. By experiment (the page Evidence)."""
+LEVELS = (0.025, 0.975)
+"""The ends of a 95% band."""
+
+Folds = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class HalfScores:
+class HalfScores(NamedTuple):
     """Scores ``a`` and ``b`` (n,) of estimators that learned from disjoint halves of the texts,
     each text held out from both; ``fold`` (n,) in which it was."""
 
     a: Doubles
     b: Doubles
-    fold: NDArray[np.int64]
+    fold: Folds
 
 
-@dataclass(frozen=True)
-class RatioEstimate:
-    """The log ratio (n,) of each text in nats, and ``lost`` (see above) in nats."""
+class RatioEstimate(NamedTuple):
+    """The log ratio (n,) of each text in nats, ``lost`` (see above), and J."""
 
     log_ratio: Doubles
     lost: float
     jeffreys: float
-    """J = E_p1[l] - E_p2[l] of ``log_ratio``."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ class RatioScores:
 
     score: Doubles
     forget: Mask
-    fold: NDArray[np.int64]
-    halves: Sequence[HalfScores] = field(default_factory=tuple)
+    fold: Folds
+    halves: Sequence[HalfScores] = ()
     groups: GroupCodes | None = None
 
     @property
@@ -91,9 +92,9 @@ class RatioScores:
     def estimate(self) -> RatioEstimate:
         """Estimate the ratio by cross-fitting, and its loss by the median over the halves."""
         ratio = np.empty(len(self.score))
-        part = stratified_folds(self.forget, PARTS, PARTED)
+        left_out = stratified_folds(self.forget, PARTS, PARTED)
         for number in range(PARTS):
-            here = part == number
+            here = left_out == number
             fitted = platt(self.score, self.forget, self.fold, np.where(here, 0.0, 1.0))
             ratio[here] = fitted(self.score[here], self.fold[here])
         return self._with_loss(ratio, np.ones(len(self.score)), self.halves)
@@ -107,11 +108,11 @@ class RatioScores:
     def _with_loss(
         self, ratio: Doubles, weights: Doubles, halves: Sequence[HalfScores]
     ) -> RatioEstimate:
-        forget, retain = (
+        means = [
             float(np.average(ratio[domain], weights=weights[domain]))
             for domain in (self.forget, ~self.forget)
-        )
-        apart = max(forget - retain, 0.0)
+        ]
+        apart = max(means[0] - means[1], 0.0)
         kept = max(self.kept(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
         return RatioEstimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
 
@@ -119,8 +120,8 @@ class RatioScores:
         self, weights: Doubles | None = None, halves: Sequence[HalfScores] | None = None
     ) -> float:
         """Return d^2 / d^2_inf >= 0, the part of the learnable separation that the score holds,
-        where text i occurs ``weights[i]`` times. d^2_inf is the median over ``halves``, by default
-        all."""
+        where text i occurs ``weights[i]`` times; d^2_inf is the median over ``halves``, else all.
+        """
         times = np.ones(len(self.score)) if weights is None else weights
         of_score = discrimination(self.score, self.score, self.forget, self.fold, times)
         pairs = self.halves if halves is None else halves
@@ -129,9 +130,7 @@ class RatioScores:
         return of_score / error_free if error_free > 0 else 0.0
 
 
-def discrimination(
-    a: Doubles, b: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles
-) -> float:
+def discrimination(a: Doubles, b: Doubles, forget: Mask, fold: Folds, weights: Doubles) -> float:
     """Return D_a D_b / cov(a, b): differences of the domains' means over the covariance within.
 
     Both within folds, whose offsets so do not enter. Infinite without a positive covariance.
@@ -153,51 +152,33 @@ def discrimination(
     return apart[0] * apart[1] / within if apart else 0.0
 
 
-Map = Callable[[Doubles, NDArray[np.int64]], Doubles]
-"""l(s, f) = slope s + intercept + offset of the fold f, in nats, of scores and folds (n,)."""
-
-
-def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles) -> Map:
-    """Fit the map from a score to log p1/p2 by logistic regression, text i with ``weights[i]``; the
-    prior log odds are taken out."""
+def platt(
+    score: Doubles, forget: Mask, fold: Folds, weights: Doubles
+) -> Callable[[Doubles, Folds], Doubles]:
+    """Fit the map from a score and its fold to log p1/p2 in nats by logistic regression, text i
+    with ``weights[i]``; the prior log odds are taken out."""
     total = weights.sum()
     mean = float(weights @ score / total)
     spread = float(np.sqrt(weights @ (score - mean) ** 2 / total)) or 1.0
-    folds = int(fold.max()) + 1
-    penalty = np.concatenate([[0.0, 1e-6], np.full(folds, OFFSETS)])
-
-    def design(part: slice) -> Doubles:
-        in_fold = fold[part, None] == np.arange(folds)
-        scaled = (score[part] - mean) / spread
-        return np.column_stack([np.ones(len(scaled)), scaled, in_fold])
-
-    coefficients = fit_logistic(design, forget.astype(np.float64), weights, penalty)
+    in_fold = fold[:, None] == np.arange(int(fold.max()) + 1)
+    design = np.column_stack([np.ones(len(score)), (score - mean) / spread, in_fold])
+    penalty = np.array([0.0, 1e-6, *[OFFSETS] * in_fold.shape[1]])
+    level, slope, *offsets = fit_logistic(design, forget.astype(np.float64), weights, penalty)
     forget_weight = float(weights @ forget)
     prior = float(np.log(forget_weight) - np.log(total - forget_weight))
-    slope = coefficients[1] / spread
-    intercept = float(coefficients[0]) - prior - slope * mean
-    return lambda score, fold: slope * score + intercept + coefficients[2:][fold]
+    slope = slope / spread
+    intercept = float(level) - prior - slope * mean
+    return lambda score, fold: slope * score + intercept + np.array(offsets)[fold]
 
 
-def fit_logistic(
-    design: Callable[[slice], Doubles],
-    label: Doubles,
-    weights: Doubles,
-    penalty: Doubles,
-    most: int = 50,
-) -> Doubles:
-    """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton.
-    ``design`` gives the rows (m, p) of a slice of the n texts."""
+def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles) -> Doubles:
+    """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton, of
+    the rows x of ``design`` (n, p)."""
     coefficients = np.zeros(len(penalty))
-    for _ in range(most):
-        slope, curvature = np.zeros(len(penalty)), np.zeros((len(penalty), len(penalty)))
-        for start in range(0, len(label), _ROWS):
-            part = slice(start, start + _ROWS)
-            x, times = design(part), weights[part]
-            predicted = np.exp(-np.logaddexp(0.0, -(x @ coefficients)))
-            slope += x.T @ (times * (predicted - label[part]))
-            curvature += (x * (times * predicted * (1 - predicted))[:, None]).T @ x
-        slope += penalty * coefficients
+    for _ in range(50):
+        predicted = np.exp(-np.logaddexp(0.0, -(design @ coefficients)))
+        slope = design.T @ (weights * (predicted - label)) + penalty * coefficients
+        curvature = (design * (weights * predicted * (1 - predicted))[:, None]).T @ design
         step = np.linalg.solve(curvature + np.diag(penalty), slope)
         # Separable texts send the slope off without end; a step of 5 is a doubling by then.
         coefficients -= step * min(1.0, 5.0 / float(np.abs(step).max()))
@@ -206,15 +187,36 @@ def fit_logistic(
     return coefficients
 
 
-def halves_of(refits: Iterable[Refit]) -> list[HalfScores]:
-    """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
-    scored = {(number, half): of for half, number, of in refits if half in HALVES}
-    pairs = []
-    for number in sorted({number for number, _ in scored}):
-        a, b = (scored[number, half] for half in HALVES)
-        assert a.fold is not None
-        pairs.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
-    return pairs
+def resample(forget: Mask, rng: np.random.Generator, groups: GroupCodes | None = None) -> Doubles:
+    """Draw as many examples of each domain with replacement: how often each is drawn, (n,).
+
+    Of ``groups`` (n,) whole ones are drawn, as many as there are in one domain alone and in both.
+    Then a domain's examples weigh as many as it has.
+    """
+    codes = np.arange(len(forget)) if groups is None else groups
+    times = np.zeros(int(codes.max()) + 1)
+    in_forget, in_retain = (
+        np.bincount(codes[domain], minlength=len(times)) > 0 for domain in (forget, ~forget)
+    )
+    for members in (in_forget & ~in_retain, in_retain & ~in_forget, in_forget & in_retain):
+        if n := int(members.sum()):
+            times[members] = np.bincount(rng.integers(n, size=n), minlength=n)
+    weights = times[codes]
+    for domain in (forget, ~forget):
+        weights[domain] *= domain.sum() / weights[domain].sum()
+    return weights
+
+
+def few_groups(forget: Mask, groups: GroupCodes | None) -> float:
+    """Return the factor by which an interval over resamples of groups is too narrow: sqrt(m / (m -
+    1)) times Student's over the normal quantile, of m groups in the domain with fewer; else 1."""
+    from scipy.special import stdtrit
+
+    clusters = clusters_of(groups, forget)
+    if clusters is None:
+        return 1.0
+    fewest = max(min(len(np.unique(codes)) for codes in clusters), 2)
+    return float(np.sqrt(fewest / (fewest - 1)) * stdtrit(fewest - 1, LEVELS[1])) / NORMAL
 
 
 def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScores, list[Doubles]]:
@@ -236,3 +238,14 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScor
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     wholes = [scored.scores for kind, _, scored in again if kind == WHOLE_REFIT]
     return RatioScores(score, forget, fold, halves_of(again)), wholes
+
+
+def halves_of(refits: Iterable[Refit]) -> list[HalfScores]:
+    """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
+    scored = {(number, half): of for half, number, of in refits if half in HALVES}
+    pairs = []
+    for number in sorted({number for number, _ in scored}):
+        a, b = (scored[number, half] for half in HALVES)
+        assert a.fold is not None
+        pairs.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
+    return pairs

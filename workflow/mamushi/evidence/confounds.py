@@ -1,22 +1,15 @@
 """Find what a score follows beside the domain: a text's length, copies, the labels it came with,
 and the other columns of its table. Intervals are 95%."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import pandas as pd
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes, independent
-from mamushi.data.labels import Ids, places_of, read_labels
-from mamushi.io import schemas
-from mamushi.io.tables import read_table
+from mamushi.data.labels import TextProperties
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
     DELONG_FACTOR,
@@ -33,7 +26,6 @@ from mamushi.selection.metrics import (
 Interval = tuple[float, float, float]
 """An estimate with the ends of its interval."""
 Strata = NDArray[np.int64]
-_Row = dict[str, Any]
 
 _FEWEST = 10
 """Texts that must differ from the most common value, or have it, before an interval is honest."""
@@ -45,33 +37,7 @@ STRATA = 10
 """Of length, with about as many texts each."""
 
 
-@dataclass(frozen=True)
-class TextProperties:
-    """Properties (n,) of texts: ``copies`` that were collapsed into each; ``labels`` by column,
-    float64 with NaN, or strings with None, where a text has none; the same of other ``columns`` of
-    the table; codes of their ``groups``."""
-
-    words: Doubles
-    copies: Doubles
-    labels: Mapping[str, NDArray[Any]]
-    groups: GroupCodes | None = None
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-
-
-def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextProperties:
-    """Read the properties of the texts ``ids``, in their order: ``examples`` has their lengths,
-    labels and groups, ``duplicates`` the copies. Raises ``UserError`` for an id that is not there.
-    """
-    texts = read_labels(examples, ids, do="delete the scores and score again")
-    originals = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"]
-    counts = pc.value_counts(originals.drop_null())
-    # What has no copies has the place -1.
-    copies = np.append(counts.field("counts").to_numpy(), 0)
-    copies = copies[places_of(ids, counts.field("values"))].astype(np.float64)
-    return TextProperties(texts.words, copies, texts.labels, texts.groups, texts.columns)
-
-
-def followed(score: Doubles, forget: Mask, texts: TextProperties) -> list[_Row]:
+def followed(score: Doubles, forget: Mask, texts: TextProperties) -> list[dict[str, Any]]:
     """Return what scores (n,) surely follow within the forget domain, the closest first: the
     ``confound``, its ``value`` if that is a category, and the ``measure`` with its ``estimate``."""
     columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
@@ -83,18 +49,6 @@ def followed(score: Doubles, forget: Mask, texts: TextProperties) -> list[_Row]:
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
 
-def matched_auc(
-    score: Doubles, forget: Mask, texts: TextProperties, *, cross_fitted: bool = False
-) -> Interval | None:
-    """Return the AUC of scores (n,) among texts of one length, with its interval; None where too
-    few texts, or their groups, are of a domain, or a score is missing. The interval of
-    ``cross_fitted`` scores is for that of a ranking by all texts."""
-    if np.isnan(score).any() or not _are_enough(forget, texts.groups):
-        return None
-    times = DELONG_FACTOR if cross_fitted else 1.0
-    return stratified_auc(score, forget, stratum(texts.words), times, texts.groups)
-
-
 def leaking_columns(
     score: Doubles,
     forget: Mask,
@@ -102,7 +56,7 @@ def leaking_columns(
     groups: GroupCodes | None = None,
     *,
     cross_fitted: bool = False,
-) -> list[_Row]:
+) -> list[dict[str, Any]]:
     """Return the columns (n,) of a table that tell the domain, or that scores follow within the
     forget domain: each with the AUC among texts of equal value and its interval, None where no
     value is of both domains.
@@ -123,17 +77,15 @@ def leaking_columns(
 
 
 def _tells(strata: Strata, forget: Mask, level: float, groups: GroupCodes | None) -> bool:
-    from scipy.stats import chi2
+    from scipy.stats import chi2, chi2_contingency
 
-    n, code = len(strata), np.unique(strata, return_inverse=True)[1]
-    table = np.stack([np.bincount(code, domain) for domain in (~forget, forget)], axis=1)
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
-    if len(table) < 2 or not expected.all():
+    table = pd.crosstab(strata, forget).to_numpy()
+    if min(table.shape) < 2:
         return False
-    quotient = float(((table - expected) ** 2 / expected).sum()) / n
-    free, alone = len(table) - 1, n * independent(groups)
-    width = free + 1 - free**2 / (alone - 1)
-    unbiased = max(quotient - free / (alone - 1), 0.0) / min(width - 1, 1 - 1 / (alone - 1))
+    quotient = chi2_contingency(table, correction=False).statistic / len(strata)
+    free, alone = len(table) - 1, len(strata) * independent(groups)
+    room = min(free - free**2 / (alone - 1), 1 - 1 / (alone - 1)) if alone > 2 else 0.0
+    unbiased = (quotient - free / (alone - 1)) / room if room > 0 else 0.0
     return bool(chi2.sf(quotient * alone, free) < level and unbiased >= FOLLOWED**2)
 
 
@@ -146,36 +98,30 @@ def stratum(values: Doubles) -> Strata:
 def value_stratum(values: NDArray[Any]) -> Strata:
     """Return the stratum (n,) of equal values, or of numbers at most ``STRATA``, and one of texts
     without a value."""
-    if values.dtype == object:
-        return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
-    known, strata = ~np.isnan(values), np.zeros(len(values), dtype=np.int64)
-    distinct, code = np.unique(values[known], return_inverse=True)
-    strata[known] = 1 + (code if len(distinct) <= STRATA else stratum(values[known]))
-    return strata
+    codes = pd.factorize(values, sort=True)[0].astype(np.int64)
+    if values.dtype != object and codes.max() >= STRATA:
+        codes[codes >= 0] = stratum(values[codes >= 0])
+    return codes
 
 
 def _followed(
     score: Doubles, values: NDArray[Any], inside: Mask, groups: GroupCodes | None
-) -> Iterator[tuple[float, _Row]]:
+) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yield what scores follow of a confound (n,), of texts ``inside`` that have a value: the row,
     behind how far the near end of its interval is from chance, on a scale from 0 to 1."""
-    here = inside & np.asarray(pa.array(values, from_pandas=True).is_valid())
+    here = inside & ~pd.isna(values)
     score, values, groups = score[here], values[here], None if groups is None else groups[here]
+    names, count = np.unique(values, return_counts=True)
     if values.dtype == object:
         alike = np.zeros(len(score), dtype=np.int64)
-        names, count = np.unique(values.astype(str), return_counts=True)
         for name in names[np.argsort(-count, kind="stable")[:_MOST_VALUES]]:
-            if _are_enough(values == name, groups):
+            if are_enough(values == name, groups):
                 interval = stratified_auc(score, values == name, alike, groups=groups)
                 if interval and (beyond := _beyond(*(2 * x - 1 for x in interval))) >= FOLLOWED:
                     row = {"value": str(name), "measure": "auc_of_value"}
                     yield beyond, {**row, "estimate": interval[0]}
-        return
-    numbers = values.astype(np.float64)
-    distinct, count = np.unique(numbers, return_counts=True)
-    common = distinct[int(count.argmax())] if len(distinct) else 0.0
-    if _number_of(values != common, groups) >= _FEWEST:
-        interval = correlation(score, numbers, groups)
+    elif len(names) and _number_of(values != names[count.argmax()], groups) >= _FEWEST:
+        interval = correlation(score, values, groups)
         if interval and (beyond := _beyond(*interval)) >= FOLLOWED:
             yield beyond, {"value": None, "measure": "spearman", "estimate": interval[0]}
 
@@ -185,7 +131,8 @@ def _beyond(estimate: float, low: float, high: float) -> float:
     return 0.0 if low <= 0 <= high else min(abs(low), abs(high))
 
 
-def _are_enough(positive: Mask, groups: GroupCodes | None) -> bool:
+def are_enough(positive: Mask, groups: GroupCodes | None) -> bool:
+    """Return whether an interval can be told of texts that are ``positive`` (n,) and others."""
     return min(_number_of(side, groups) for side in (positive, ~positive)) >= _FEWEST
 
 
@@ -207,11 +154,10 @@ def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Int
     r = min(max(r, -1.0), 1.0)
     half = NORMAL * np.sqrt((1 + r**2 / 2) / (len(a) - 3))
     if groups is not None:
-        ranks_a, ranks_b = (average_ranks(x) for x in (a, b))
-        ranks_a, ranks_b = ((x - x.mean()) / x.std() for x in (ranks_a, ranks_b))
-        products = ranks_a * ranks_b - r * (ranks_a**2 + ranks_b**2) / 2
-        apart = float((products**2).sum())
-        together = float((np.bincount(groups, products) ** 2).sum())
+        ranks = np.stack([average_ranks(a), average_ranks(b)])
+        ranks = (ranks - ranks.mean(axis=1, keepdims=True)) / ranks.std(axis=1, keepdims=True)
+        products = ranks[0] * ranks[1] - r * (ranks**2).sum(axis=0) / 2
+        apart, together = (products**2).sum(), (np.bincount(groups, products) ** 2).sum()
         half *= np.sqrt(max(together / apart, 1.0)) if apart > 0 else 1.0
     with np.errstate(divide="ignore"):
         z = np.arctanh(r)
@@ -231,32 +177,28 @@ def stratified_auc(
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
     that of ``auc_ends``, with ``times`` DeLong's variance, or that by ``groups`` (n,).
     """
-    rows, placed = [], []
-    for number in np.unique(strata):
-        sides = [np.flatnonzero((strata == number) & side) for side in (positive, ~positive)]
-        if min(map(len, sides)) >= 2:
-            both = score[np.concatenate(sides)]
-            rows.append(sides)
-            placed.append(placements(both, np.arange(len(both)) < len(sides[0])))
-    if not rows:
+    each = [np.flatnonzero(strata == number) for number in np.unique(strata)]
+    each = [rows for rows in each if min(positive[rows].sum(), (~positive[rows]).sum()) >= 2]
+    if not each:
         return None
-    sizes = np.array([len(positives) for positives, _ in rows])
-    weight = sizes / sizes.sum()
+    placed = [placements(score[rows], positive[rows]) for rows in each]
+    sizes = np.array([[len(above), len(below)] for above, below in placed])
+    weight, used = sizes[:, 0] / sizes[:, 0].sum(), np.concatenate(each)
     estimate = float(weight @ [float(above.mean()) for above, _ in placed])
-    every = [np.concatenate(side) for side in zip(*rows, strict=True)]
-    used, clusters = np.concatenate(every), None
-    if groups is not None:
-        clusters = clusters_of(groups[used], np.arange(len(used)) < len(every[0]))
+    clusters = clusters_of(None if groups is None else groups[used], positive[used])
     if clusters is None:
         by_stratum = [sampling_variance(*pair) / DELONG_FACTOR for pair in placed]
         variance, errors = float(weight**2 @ by_stratum), NORMAL
-        texts = sum(min(map(len, sides)) for sides in rows)
+        texts = int(sizes.min(axis=1).sum())
     else:
         # As if of one stratum, each text with what it weighs.
         above, below = (
             np.concatenate(
                 [
-                    share * len(every[side]) / len(pair[side]) * (pair[side] - pair[side].mean())
+                    share
+                    * sizes[:, side].sum()
+                    / len(pair[side])
+                    * (pair[side] - pair[side].mean())
                     for share, pair in zip(weight, placed, strict=True)
                 ]
             )

@@ -13,15 +13,15 @@ a few clusters, and the square and the cube of its own fit; what it takes out of
 too. Topics are not seen, nor groups that share little but the direction of the domains.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.data.groups import GroupCodes
 from mamushi.selection.arrays import Doubles, Mask
+from mamushi.selection.metrics import clusters_of
 
 SURE = 1.645
 """The z beyond which texts are said to come in groups: one-sided, at a level of 5%."""
@@ -29,13 +29,10 @@ CLOSEST = 0.5
 """Cosine above which pairs count alike, so that a few copies do not outweigh all."""
 MOST_DIRECTIONS, TEXTS_A_DIRECTION = 64, 10
 """Principal components that are looked at, and texts that one takes at least."""
-MOST_CLUSTERS, TEXTS_A_CLUSTER = 20, 50
-_ROUNDS = 10
-"""Of moving texts to the nearest cluster."""
-_FEWEST = 30
-"""Texts of a domain below which nothing is looked at."""
-MOST_LOOKED_AT = 20_000
-"""Texts that are looked at, drawn if there are more."""
+MOST_CLUSTERS, TEXTS_A_CLUSTER, ROUNDS = 20, 50, 10
+"""Clusters, texts that one takes at least, and rounds of moving texts to the nearest one."""
+FEWEST, MOST_LOOKED_AT = 30, 20_000
+"""Texts of a domain below which nothing is looked at, and of both, drawn if there are more."""
 CELLS = 2**21
 """Pairs that are held at a time."""
 
@@ -80,17 +77,22 @@ class Dependence:
         return INDEPENDENT if self.z is None else f"{INDEPENDENT}: {NONE_SEEN}"
 
 
-def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Dependence:
-    """Look for groups of texts in their embeddings (n, d) and domains (n,)."""
-    rows = np.arange(len(forget))
+def dependence(
+    embeddings: NDArray[Any], forget: Mask, groups: GroupCodes | None = None
+) -> Dependence:
+    """Return how texts of domains (n,) depend on each other: by their ``groups`` or, without, by
+    what is seen of groups in their embeddings (n, d)."""
+    if groups is not None and clusters_of(groups, forget):
+        return Dependence(groups=len(np.unique(groups)))
+    rng, rows = np.random.default_rng(0), np.arange(len(forget))
     if len(rows) > MOST_LOOKED_AT:
-        rows = np.sort(np.random.default_rng(seed).choice(len(rows), MOST_LOOKED_AT, replace=False))
+        rows = np.sort(rng.choice(len(rows), MOST_LOOKED_AT, replace=False))
     domain = forget[rows].astype(np.float64)
-    if min(domain.sum(), len(rows) - domain.sum()) < _FEWEST:
+    if min(domain.sum(), len(rows) - domain.sum()) < FEWEST:
         return Dependence()
     angles = _whitened(embeddings[rows])
     # What may explain the domain, before its own fit to that.
-    columns = np.column_stack([np.ones(len(rows)), angles, _clusters(angles, seed)])
+    columns = np.column_stack([np.ones(len(rows)), angles, _clusters(angles)])
     basis = _orthonormal(columns)
     fit = basis @ (basis.T @ domain) - domain.mean()
     smooth = _orthonormal(np.column_stack([columns, fit**2, fit**3]))
@@ -104,20 +106,17 @@ def _whitened(x: NDArray[Any]) -> Doubles:
     """Return the leading principal components (n, k) of vectors (n, d), whitened, at length 1."""
     centred = x.astype(np.float64)
     centred -= centred.mean(axis=0)
-    most = min(MOST_DIRECTIONS, len(x) // TEXTS_A_DIRECTION)
     # The smaller of two matrices of the same eigenvalues.
     wide = len(x) < centred.shape[1]
     size, directions = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    most = min(MOST_DIRECTIONS, len(x) // TEXTS_A_DIRECTION)
     leading = np.flatnonzero(size > 1e-9 * max(size[-1], 1e-300))[-most:]
     white = directions[:, leading]
-    if not wide:
-        white = centred @ (white / np.sqrt(size[leading]))
-    return _of_length_1(white)
+    return _of_length_1(white if wide else centred @ (white / np.sqrt(size[leading])))
 
 
 def _of_length_1(rows: Doubles) -> Doubles:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.maximum(lengths, 1e-300), dtype=np.float64)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
 
 def _orthonormal(columns: Doubles) -> Doubles:
@@ -126,12 +125,11 @@ def _orthonormal(columns: Doubles) -> Doubles:
     return np.asarray(left[:, size > 1e-9 * size[0]])
 
 
-def _clusters(angles: Doubles, seed: int) -> Doubles:
+def _clusters(angles: Doubles) -> Doubles:
     """Return which of a few clusters of directions each text is in, (n, clusters) of 0 and 1."""
-    n = len(angles)
-    number = min(MOST_CLUSTERS, max(n // TEXTS_A_CLUSTER, 1))
-    centres = angles[np.random.default_rng(seed).choice(n, number, replace=False)]
-    for _ in range(_ROUNDS):
+    number = min(MOST_CLUSTERS, max(len(angles) // TEXTS_A_CLUSTER, 1))
+    centres = angles[np.random.default_rng(0).choice(len(angles), number, replace=False)]
+    for _ in range(ROUNDS):
         inside = np.eye(number)[np.argmax(angles @ centres.T, axis=1)]
         centres = _of_length_1(inside.T @ angles)
     return inside
@@ -141,12 +139,12 @@ def z_of_pairs(angles: Doubles, residual: Doubles, smooth: Doubles) -> float | N
     """Return z of what is left of the domain, ``residual`` (n,), over all pairs of texts at
     ``angles`` (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if
     nothing is left."""
-    n = len(residual)
-    blocks = [slice(i, i + max(1, CELLS // n)) for i in range(0, n, max(1, CELLS // n))]
+    n, step = len(residual), max(1, CELLS // len(residual))
+    blocks = [np.arange(start, min(start + step, n)) for start in range(0, n, step)]
 
-    def weights(block: slice) -> Doubles:
+    def weights(block: NDArray[np.int64]) -> Doubles:
         near = np.clip(angles[block] @ angles.T, 0, CLOSEST)
-        near[np.arange(len(near)), np.arange(n)[block]] = 0
+        near[np.arange(len(block)), block] = 0
         return np.asarray(near * near * near)
 
     along = np.concatenate([weights(block) @ smooth for block in blocks])
@@ -154,7 +152,7 @@ def z_of_pairs(angles: Doubles, residual: Doubles, smooth: Doubles) -> float | N
     total, spread = 0.0, 0.0
     for block in blocks:
         left = weights(block) - smooth[block] @ (along - smooth @ inner).T - along[block] @ smooth.T
-        left[np.arange(len(left)), np.arange(n)[block]] = 0
+        left[np.arange(len(block)), block] = 0
         total += float(residual[block] @ left @ residual)
         spread += float(residual[block] ** 2 @ left**2 @ residual**2)
     return total / float(np.sqrt(2 * spread)) if spread > 0 else None

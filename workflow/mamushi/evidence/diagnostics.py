@@ -1,7 +1,5 @@
 """Describe the out-of-fold scores of a run (paper, Appendix "Training Diagnostics")."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +7,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.data.groups import GroupCodes
 from mamushi.evidence.dependence import Dependence
-from mamushi.evidence.manifest import Calibrated
 from mamushi.evidence.verdict import auc_interval, auc_of_right_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
@@ -43,47 +41,44 @@ def read_scores(path: str | Path) -> SelectorScores:
     """Read the table ``scores`` of one selector."""
     table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
     forget = np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_)
-    score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
-    return SelectorScores(score, forget, fold)
+    return SelectorScores(table["score"].to_numpy().astype(np.float64), forget, fold)
 
 
 def diagnose(
-    scores: SelectorScores, texts: Calibrated | None = None
+    scores: SelectorScores, texts: Dependence | None = None, groups: GroupCodes | None = None
 ) -> dict[str, float | int | None]:
     """Return a row of the table ``diagnostics`` but for the run and the selector, None where a
-    number is not defined. ``texts`` has the groups that intervals are made by."""
-    forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
-    depend, groups = Dependence(), None
-    if texts:
-        depend, groups = texts.texts or depend, texts.groups
-    mean, sd = _moments(forget)
-    quantiles = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    ends = ("forget_min", "forget_q25", "forget_median", "forget_q75", "forget_max")
+    number is not defined. Intervals are by ``groups`` (n,), and as ``texts`` depend on each other.
+    """
+    score, of_forget = scores.score, scores.forget
+    forget, retain, texts = score[of_forget], score[~of_forget], texts or Dependence()
     # After the cell and the selector.
     row: dict[str, float | int | None] = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:])
-    row |= dict(zip(ends, quantiles, strict=True)) | {
+    quantiles = {"min": 0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1}
+    row |= {f"forget_{name}": float(np.quantile(forget, q)) for name, q in quantiles.items()}
+    mean, sd = _moments(forget)
+    row |= {
         **{"n_forget": len(forget), "n_retain": len(retain)},
         **{"forget_mean": mean, "forget_sd": sd, "forget_cov": sd / abs(mean) if mean else None},
         "ties": len(forget) - len(np.unique(forget)),
-        **{"groups": depend.groups, "near_alike": depend.z},
+        **{"groups": texts.groups, "near_alike": texts.z},
     }
-    if np.isnan(scores.score).any():
+    if np.isnan(score).any():
         return row
-    mean, sd = _moments(retain)
-    low, high = depend.ends(*auc_interval(scores.score, scores.forget, groups=groups))
+    row["retain_mean"], row["retain_sd"] = _moments(retain)
+    row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=groups))
     row |= {
-        **{"retain_mean": mean, "retain_sd": sd, "fisher": fisher(forget, retain)},
-        **{"auc": auc(scores.score, scores.forget), "auc_low": low, "auc_high": high},
+        **{"fisher": fisher(forget, retain), "auc": auc(score, of_forget), "auc_high": high},
         "auc_high_mislabelled": None if high is None else auc_of_right_labels(high),
-        "ece": calibration_error(scores.score, scores.forget),
+        "ece": calibration_error(score, of_forget),
     }
     if areas := fold_areas(scores):
         row |= {"auc_fold_mean": float(np.mean(areas)), "auc_fold_sd": float(np.std(areas))}
         row |= {"auc_fold_min": min(areas), "auc_fold_max": max(areas)}
         # Halfway between the class means: it moves when all logits of a fold do, which reorders the
         # pooled ranking and leaves the AUC of the fold alone.
-        levels = [middle(scores.score[fold], scores.forget[fold]) for fold in scores.folds()]
+        levels = [middle(score[fold], of_forget[fold]) for fold in scores.folds()]
         row["fold_offset"] = float(max(levels) - min(levels))
     return row
 
@@ -118,10 +113,8 @@ def reliability(
     n, n1 = len(score), int(forget.sum())
     predicted = np.exp(-np.logaddexp(0.0, -(score + np.log(n1 / (n - n1)))))
     place = ((average_ranks(score) - 0.5) / n * bins).astype(np.int64)
-    counts = np.bincount(place, minlength=bins)
-    used = counts > 0
-    sums = [np.bincount(place, weights=part, minlength=bins) for part in (predicted, forget)]
-    return sums[0][used] / counts[used], sums[1][used] / counts[used], counts[used]
+    _, place, counts = np.unique(place, return_inverse=True, return_counts=True)
+    return np.bincount(place, predicted) / counts, np.bincount(place, forget) / counts, counts
 
 
 def calibration_error(score: Doubles, forget: Mask, bins: int = BINS) -> float:

@@ -1,4 +1,4 @@
-"""The removal-preservation frontier from scores, before any training.
+"""The removal-preservation frontier from scores, before any training, with its bands.
 
 Paper, Section 5. Removing from the forget domain p1 what lies in a region S with p1(S) = b leaves
 
@@ -16,17 +16,23 @@ the retain domain with z standard normal, and every mean is also one over z.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mamushi.data.labels import Ids, places_of
+from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, RatioScores, few_groups, resample
 from mamushi.io.tables import FORGET
+from mamushi.io.vectors import ranked
+from mamushi.selection.arrays import Doubles, Mask
+from mamushi.selection.removals import budget_size
 
 Array = NDArray[np.floating[Any]]
 Places = NDArray[np.int64]
@@ -34,9 +40,12 @@ Places = NDArray[np.int64]
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 """Of a mean over a standard normal variable: exact for polynomials of degree 13."""
-
 ROUNDING = 1e-12
 """Nats that a divergence which is 0 may show."""
+ENDS = ("", "_low", "_high")
+"""How the names of a value and of its ends go on, in the order of a ``Band``."""
+TRUE_DOMAIN = "label_true_domain"
+"""The column of the examples that says from which density a text with a wrong label was drawn."""
 
 
 def log_odds(pi1: float) -> float:
@@ -46,8 +55,7 @@ def log_odds(pi1: float) -> float:
 
 def phi(u: Array, pi1: float) -> Array:
     """Return phi(u) = log(1 + pi1/pi2 e^u) (Lemma "decomposition")."""
-    value: Array = np.logaddexp(0.0, u + log_odds(pi1))
-    return value
+    return np.asarray(np.logaddexp(0.0, u + log_odds(pi1)))
 
 
 def psi(u: Array, pi1: float) -> Array:
@@ -57,8 +65,7 @@ def psi(u: Array, pi1: float) -> Array:
     # There phi(u) underflows, and is pi1/pi2 e^u.
     small = shifted < -30
     log_phi = np.where(small, shifted, _log(phi(np.where(small, 0.0, u), pi1)))
-    value: Array = np.exp(log_phi - u)
-    return value
+    return np.asarray(np.exp(log_phi - u))
 
 
 def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> Array:
@@ -67,10 +74,8 @@ def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> 
         return of(u)
     level, tau = u + sign * lost / 2, float(np.sqrt(lost))
     # One term at a time, since there may be many texts.
-    total: Array = np.asarray(
-        sum(weight * of(level + tau * z) for z, weight in zip(NODES, WEIGHTS, strict=True))
-    )
-    return total
+    terms = (weight * of(level + tau * z) for z, weight in zip(NODES, WEIGHTS, strict=True))
+    return np.asarray(sum(terms))
 
 
 def gain(removed: Array) -> Array:
@@ -82,19 +87,15 @@ def gain(removed: Array) -> Array:
     return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """The part of the retain sample above the threshold of each forget example.
 
-    ``order`` (n2,): places in the retain sample, highest score first; ``score1`` (n1,) by rank and
-    ``score2`` (n2,) in that order are the scores. By rank of the forget examples (n1,): ``start``
-    and ``end`` bound the ranks with the same score, ``above`` and ``upto`` count the retain
-    examples that score higher, and no lower.
+    ``order`` (n2,): places in the retain sample, highest score first. By rank of the forget
+    examples (n1,): ``start`` and ``end`` bound the ranks with the same score, ``above`` and
+    ``upto`` count the retain examples that score higher, and no lower.
     """
 
     order: Places
-    score1: Array
-    score2: Array
     start: Places
     end: Places
     above: Places
@@ -115,21 +116,28 @@ class RemovalOrder:
 def removal_order(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> RemovalOrder:
     """Return the ``RemovalOrder`` by scores (n1,), (n2,), NaN for none, and ranks 1 to n1. One that
     is not that of the scores has no threshold, and so no region."""
-    first = np.argsort(rank1, kind="stable").astype(np.int64)
+    first = np.argsort(rank1, kind="stable")
     falling = -score1[first]
     if by_chance or np.isnan(score2).any() or (np.diff(falling) < 0).any():
         return RemovalOrder(first, by_chance, None)
-    order = np.argsort(-score2, kind="stable").astype(np.int64)
+    order = np.argsort(-score2, kind="stable")
     bounds = [
         np.searchsorted(values, falling, side=side)
         for values in (falling, -score2[order])
         for side in ("left", "right")
     ]
-    return RemovalOrder(first, by_chance, Region(order, score1[first], score2[order], *bounds))
+    return RemovalOrder(first, by_chance, Region(order, *bounds))
+
+
+def ranking_of(scores: pa.Table, by_chance: bool) -> RemovalOrder:
+    """Return the ranking in a table ``scores``."""
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    score, rank = (scores[name].to_numpy().astype(np.float64) for name in ("score", "rank"))
+    return removal_order(score[forget], rank[forget], score[~forget], by_chance)
 
 
 class Frontier:
-    """Removal and preservation of one ``RemovalOrder`` at any counts, by one estimated ratio.
+    """Removal and preservation of any ``RemovalOrder`` at any counts, by one estimated ratio.
 
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
     ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, and ``lost`` is tau^2.
@@ -141,25 +149,28 @@ class Frontier:
     and the quotient makes the curve end where every other does. By chance it is a share.
     """
 
-    def __init__(
-        self, ranks: RemovalOrder, l1: Array, l2: Array, pi1: float, lost: float = 0.0
-    ) -> None:
-        self.ranks, self.l1, self.l2, self.pi1, self.lost = ranks, l1, l2, pi1, lost
-        pi2 = np.log1p(-pi1)
-        self.whole1 = spread(lambda u: np.logaddexp(np.log(pi1), pi2 - u), l1, lost, 1)
-        self.whole2 = spread(lambda u: np.logaddexp(np.log(pi1) + u, pi2), l2, lost, -1)
+    def __init__(self, l1: Array, l2: Array, pi1: float, lost: float = 0.0) -> None:
+        self.l1, self.l2, self.pi1, self.lost = l1, l2, pi1, lost
+        self.whole1, self.whole2 = self._mixed(np.log(pi1))
         self.gain = spread(lambda u: phi(u, pi1), l1, lost, 1)
         self.loss = spread(lambda u: psi(u, pi1), l1, lost, 1)
         self.harm = spread(lambda u: phi(u, pi1), l2, lost, -1)
 
-    def reranked(self, ranks: RemovalOrder) -> Frontier:
-        """Return the frontier of another removal order of the same sample."""
-        frontier = copy(self)
-        frontier.ranks = ranks
-        return frontier
+    def _mixed(self, forget: Any) -> tuple[Array, Array]:
+        """Return log( p e^0 + pi2 e^-l1 ) and log( p e^l2 + pi2 ) of what is left of the forget
+        domain, p, by its logarithm ``forget``."""
+        pi2 = np.log1p(-self.pi1)
+        return (
+            spread(lambda u: np.logaddexp(forget, pi2 - u), self.l1, self.lost, 1),
+            spread(lambda u: np.logaddexp(forget + u, pi2), self.l2, self.lost, -1),
+        )
 
     def at(
-        self, counts: Places, weights1: Array | None = None, weights2: Array | None = None
+        self,
+        ranks: RemovalOrder,
+        counts: Places,
+        weights1: Array | None = None,
+        weights2: Array | None = None,
     ) -> tuple[Array, Array]:
         """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` go.
 
@@ -170,39 +181,28 @@ class Frontier:
         w1 = np.ones(n1) if weights1 is None else weights1
         w2 = np.ones(n2) if weights2 is None else weights2
         level = np.log1p(-self.pi1 * (counts / n1))
-        if self.ranks.by_chance:
-            # What is left everywhere: log( pi1 (1 - b) + pi2 e^-l1 ) and log( pi1 (1 - b) e^l2 +
-            # pi2 ), (B, n1) and (B, n2).
-            forget, pi2 = _log(self.pi1 * (1 - counts / n1))[:, None], np.log1p(-self.pi1)
-            terms1 = spread(lambda u: np.logaddexp(forget, pi2 - u), self.l1, self.lost, 1)
-            terms2 = spread(lambda u: np.logaddexp(forget + u, pi2), self.l2, self.lost, -1)
+        if ranks.by_chance:
+            terms1, terms2 = self._mixed(_log(self.pi1 * (1 - counts / n1))[:, None])
             return level - terms1 @ w1 / n1, level - terms2 @ w2 / n2
-        ordered = w1[self.ranks.first]
-        gained = accumulate(ordered * self.gain[self.ranks.first])
-        removed_sum = np.interp(counts, accumulate(ordered), gained)
-        removed = level - w1 @ self.whole1 / n1 + removed_sum / n1
-        preserved = level - w2 @ self.whole2 / n2 + self._captured(counts, ordered, w2)
-        return removed, preserved
-
-    def _captured(self, counts: Places, ordered: Array, w2: Array) -> Array:
-        """Return int_S p2 phi(l) at each count (B,), which the lemma adds to preservation, of
-        weights ``ordered`` (n1,) by rank and ``w2`` (n2,)."""
-        n1, n2 = len(self.l1), len(self.l2)
-        mass, total = accumulate(ordered), float(w2 @ self.harm) / n2
-        if self.ranks.region is None:
-            lost = accumulate(ordered * self.loss[self.ranks.first])
+        ordered = w1[ranks.first]
+        mass, gained = accumulate(ordered), accumulate(ordered * self.gain[ranks.first])
+        removed = level - w1 @ self.whole1 / n1 + np.interp(counts, mass, gained) / n1
+        harm = w2 * self.harm
+        total = float(w2 @ self.harm) / n2
+        if ranks.region is None:
+            lost = accumulate(ordered * self.loss[ranks.first])
             # Ratios so high that psi underflows everywhere tell no example from another.
             lost = lost if lost[-1] > 0 else mass
-            sums = np.interp(counts, mass, lost) / lost[-1] * total
+            captured = np.interp(counts, mass, lost) / lost[-1] * total
         else:
-            region = self.ranks.region
-            harm = accumulate((w2 * self.harm)[region.order]) / n2
+            harm = accumulate(harm[ranks.region.order]) / n2
             last = np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)
-            start, end = mass[region.start[last]], mass[region.end[last]]
-            ties = (counts - start) / np.where(end > start, end - start, 1)
-            above, upto = harm[region.above[last]], harm[region.upto[last]]
-            sums = above + ties * (upto - above)
-        return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, sums))
+            start, end, above, upto = (bound[last] for bound in ranks.region[1:])
+            ties = mass[end] - mass[start]
+            share = (counts - mass[start]) / np.where(ties > 0, ties, 1)
+            captured = harm[above] + share * (harm[upto] - harm[above])
+        captured = np.where(counts <= 0, 0.0, np.where(counts >= n1, total, captured))
+        return removed, level - w2 @ self.whole2 / n2 + captured
 
 
 def accumulate(values: Array) -> Array:
@@ -215,9 +215,159 @@ def _log(x: Array) -> Array:
         return np.log(x)
 
 
-def ranking_of(scores: pa.Table, by_chance: bool) -> RemovalOrder:
-    """Return the ranking in a table ``scores``."""
-    forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
-    rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
-    return removal_order(score[forget], rank[forget], score[~forget], by_chance)
+class Band(NamedTuple):
+    """Values at each budget (B,) with the ends of their pointwise bands; NaN where not defined."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def bands(
+    scores: RatioScores,
+    rankings: Mapping[str, RemovalOrder],
+    counts: Places,
+    resamples: int,
+    seed: int,
+) -> dict[str, dict[str, Band]]:
+    """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1: by name
+    ``removal`` and ``preservation`` in nats, and ``gain`` (the share of the full removal's), of the
+    ratio that ``scores`` estimate. All rankings are of these texts.
+
+    A resample draws n1 forget and n2 retain examples with replacement, or their groups
+    (``resample``), the same for all rankings. The ratio is calibrated anew with it, and one of the
+    pairs of halves says what the scores have lost. Each resample is evaluated without that loss,
+    which halves can overstate, and with the loss and ``LOSS_SLACK`` more; a band spans the
+    percentiles of both. Where removing all gains nothing, ``gain`` is not defined, and a resample
+    reaches no share; an end of a band that rests on such resamples is NaN.
+    """
+    rng, forget = np.random.default_rng(seed), scores.forget
+    # By side, without the loss and with more than it: a pair (2, B) for each ranking and resample.
+    drawn: dict[str, dict[str, list[Any]]] = {
+        side: {name: [] for name in rankings} for side in ("near", *LOSS_SLACK)
+    }
+    for which in range(resamples):
+        weights = resample(forget, rng, scores.groups)
+        ratio, lost, jeffreys = scores.resampled(weights, which)
+        for side, curves in drawn.items():
+            spread_by = 0.0 if side == "near" else lost + LOSS_SLACK[side] * jeffreys
+            frontier = Frontier(ratio[forget], ratio[~forget], scores.pi1, spread_by)
+            for name, ranks in rankings.items():
+                curves[name].append(frontier.at(ranks, counts, weights[forget], weights[~forget]))
+    ratio, lost, _ = scores.estimate()
+    frontier = Frontier(ratio[forget], ratio[~forget], scores.pi1, lost)
+    wider = few_groups(forget, scores.groups)
+    by_ranking: dict[str, dict[str, Band]] = {}
+    for name, ranks in rankings.items():
+        point = _quantities(np.array(frontier.at(ranks, counts)))
+        sides = {side: _quantities(np.array(curves[name])) for side, curves in drawn.items()}
+        by_ranking[name] = {}
+        for quantity, value in point.items():
+            far = "preservation" if quantity == "preservation" else "removal"
+            ends = np.array([_ends(sides[side][quantity]) for side in ("near", far)])
+            low = np.minimum(value, ends[:, 0].min(axis=0))
+            high = np.maximum(value, ends[:, 1].max(axis=0))
+            if wider > 1:
+                low, high = value - wider * (value - low), value + wider * (high - value)
+            by_ranking[name][quantity] = Band(value, low, high)
+    return by_ranking
+
+
+def _quantities(pairs: Array) -> dict[str, Array]:
+    """Return what there are bands of, from removal and preservation (..., 2, B)."""
+    removed, preserved = pairs[..., 0, :], pairs[..., 1, :]
+    return {"removal": removed, "preservation": preserved, "gain": gain(removed)}
+
+
+def _ends(drawn: Array) -> Array:
+    """Return quantiles at ``LEVELS`` over resamples (R, B), NaN if infinite. A resample in which
+    removing all gains nothing is NaN there, and reaches no share."""
+    with np.errstate(invalid="ignore"):
+        ends = np.quantile(np.where(np.isnan(drawn), -np.inf, drawn), LEVELS, axis=0)
+    return np.where(np.isfinite(ends), ends, np.nan)
+
+
+def frontier_with_gain(
+    scores: RatioScores,
+    rankings: Mapping[str, RemovalOrder],
+    budgets: Iterable[float],
+    resamples: int,
+    seed: int,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets, and by
+    ranking the gain, by which the advisor goes: its bands do not follow from those of the curve."""
+    betas = sorted({0.0, 1.0, *map(float, budgets)})
+    counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
+    rows, relative = [], {}
+    for ranking, by_quantity in bands(scores, rankings, counts, resamples, seed).items():
+        columns: dict[str, Any] = {
+            quantity + end: values
+            for quantity, band in by_quantity.items()
+            for end, values in zip(ENDS, band, strict=True)
+        }
+        gains = {f"gain{end}": columns.pop(f"gain{end}").tolist() for end in ENDS}
+        relative[ranking] = {
+            name: [None if np.isnan(x) else x for x in values] for name, values in gains.items()
+        }
+        columns |= {"selector": [ranking] * len(betas), "beta": betas, "removed": counts}
+        rows += pa.table(columns).to_pylist()
+    return rows, relative
+
+
+# By the exact ratio -------------------------------------------------------------------------------
+
+
+def read_truth(examples: str | Path, ids: Ids) -> Doubles | None:
+    """Read the exact log ratio (n,) in nats of the texts ``ids``, in their order; None for data
+    that have none. Where labels are wrong it is that of the densities of what is labelled."""
+    noted = {TRUE_DOMAIN} & {*pq.read_schema(examples).names}
+    columns = ranked(Path(examples), "log_density_ratio", *noted)
+    if columns["log_density_ratio"].null_count:
+        return None
+    places = places_of(ids, columns["id"])
+    assert (places >= 0).all(), "the scores and the examples are of other texts"
+    table = pa.table(columns).take(pa.array(places))
+    log_ratio = table["log_density_ratio"].to_numpy()
+    if not noted:
+        return np.asarray(log_ratio)
+    is_forget = (np.asarray(pc.equal(table[name], FORGET)) for name in ("domain", TRUE_DOMAIN))
+    return ratio_of_labels(log_ratio, *is_forget)
+
+
+def ratio_of_labels(log_ratio: Doubles, forget: Mask, drawn_forget: Mask) -> Doubles:
+    """Return the exact log ratio (n,) of what is labelled forget and retain, some of it wrongly.
+
+    ``log_ratio`` (n,) is l = log p1/p2 of the densities that texts are drawn from, ``drawn_forget``
+    (n,) whether it was p1. With shares a and c of wrong labels among ``forget`` and the others:
+
+        log( ((1 - a) e^l + a) / ((1 - c) + c e^l) ).
+    """
+    wrong = np.array([1.0 - drawn_forget[forget].mean(), drawn_forget[~forget].mean()])
+    (in_forget, in_retain), (right_forget, right_retain) = _log(wrong), np.log1p(-wrong)
+    labelled_forget = np.logaddexp(right_forget + log_ratio, in_forget)
+    return np.asarray(labelled_forget - np.logaddexp(right_retain, in_retain + log_ratio))
+
+
+def exact_frontier(
+    rows: Sequence[Mapping[str, Any]],
+    rankings: Mapping[str, RemovalOrder],
+    log_ratio: Doubles,
+    forget: Mask,
+) -> list[dict[str, Any]]:
+    """Return the ``rows`` of the table ``frontier`` with ``removal_true`` and
+    ``preservation_true``, by the exact ``log_ratio`` (n,) of texts of which some are ``forget``.
+
+    By an estimated ratio no region beats that of the estimate itself; by the exact one none beats
+    the oracle's (Proposition "optimal selection"). Both are of the forget texts that go, since p2 =
+    p1 e^-l is exact here. A removal by chance is no region: near a budget of 1 it leaves a thin
+    share of all of p1, which can harm p2 less than any region.
+    """
+    frontier = Frontier(log_ratio[forget], log_ratio[~forget], float(forget.mean()))
+    exact: list[dict[str, Any]] = []
+    for name, ranks in rankings.items():
+        points = [row for row in rows if row["selector"] == name]
+        counts = np.array([point["removed"] for point in points])
+        pairs = zip(*frontier.at(replace(ranks, region=None), counts), strict=True)
+        for point, (removed, preserved) in zip(points, pairs, strict=True):
+            exact.append({**point, "removal_true": removed, "preservation_true": preserved})
+    return exact

@@ -6,8 +6,6 @@ each of the n rows divided by its norm, with singular values sigma_j and right s
 ||X||_F^2 is the domain's whole variance. The shift between the domains has no part in any number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,22 +15,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.io import schemas
-from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_table
+from mamushi.io.tables import DOMAINS, FORGET, read_table
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.pool import BLOCK_BYTES, Pool
 from mamushi.selection.scores import read_matrix
 
-_Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
-
 EXACT_ROWS = 1024
 """Rows up to which the rows are decomposed; of more, their d x d products."""
-
 NO_VARIANCE = 1e-6
 """The share of the first singular value below which a component is rounding."""
-
 SAME_SPAN = 0.85
 """Affinity from which the paper calls two subspaces the same."""
-
 SORTED_AT = 50
 """Components of each domain between whose subspaces the paper sorts the angles."""
 
@@ -49,7 +42,7 @@ class Domain:
 
     def __init__(self, pool: Pool, name: str) -> None:
         self.name, self.embeddings = name, pool.embeddings
-        self.positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
+        self.positions = np.flatnonzero(pool.forget == (name == FORGET))
         totals = (x.sum(axis=0) for x in self._embedded())
         self.mean = sum(totals, np.zeros(pool.width)) / len(self.positions)
 
@@ -113,22 +106,21 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
     domains = [Domain(pool, name) for name in DOMAINS]
     spectra = [spectrum(rows, components, exact) for rows in domains]
     most = min(len(decomposed.values) for decomposed in spectra)
-    first, second = (
+    spectra = [
         Spectrum(values[:most], vectors[:, :most], variance, n)
         for values, vectors, variance, n in spectra
-    )
-    power = discriminative_power(domains, first, second)
-    cosines = first.vectors.T @ second.vectors
+    ]
+    power = discriminative_power(domains, *spectra)
+    cosines = spectra[0].vectors.T @ spectra[1].vectors
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
     # In fewer dimensions than twice as many, two subspaces cannot but meet: in the end both are
     # all of the space, with angles of 0.
     at = max(1, min(SORTED_AT, most, pool.width // 2))
     columns: dict[str, Any] = {"k": np.arange(1, most + 1)}
-    for name, decomposed in zip(DOMAINS, (first, second), strict=True):
-        squares = decomposed.values**2
-        columns[f"singular_{name}"] = decomposed.values
-        columns[f"variance_{name}"] = np.cumsum(squares) / decomposed.variance
-        columns[f"energy_{name}"] = _shares(squares)
+    for name, (values, _, variance, _) in zip(DOMAINS, spectra, strict=True):
+        columns[f"singular_{name}"] = values
+        columns[f"variance_{name}"] = np.cumsum(values**2) / variance
+        columns[f"energy_{name}"] = _shares(values**2)
     return columns | {
         **{"power": power, "power_cumulative": _shares(power), "affinity": affinity(cosines)},
         "angle_median": np.array([np.median(degrees) for degrees in by_k]),
@@ -174,24 +166,23 @@ def reaches(cumulative: NDArray[np.floating[Any]], share: float) -> int:
     return min(int(np.searchsorted(cumulative, share)), len(cumulative) - 1) + 1
 
 
-def geometry_summary(columns: _Columns) -> dict[str, float | int | None]:
+def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None]:
     """Return the numbers that the paper quotes, from the columns of ``geometry``; None where there
     are fewer components. ``power_90`` is the k that hold 90% of the discriminative power. It and
     the energies are of what the computed components hold, so compare runs of the same number."""
-
-    def at(column: str, k: int) -> float | None:
-        return float(columns[column][k - 1]) if k <= len(columns["k"]) else None
-
-    powers = np.asarray(columns["power_cumulative"], dtype=np.float64)
-    affinities = np.asarray(columns["affinity"])[:50]
+    affinities = columns["affinity"][:50]
     quoted = [("angle_median", 2), ("angle_median", 50)]
+    quoted += [(f"variance_{name}", 50) for name in DOMAINS]
     quoted += [(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS]
+    components = len(columns["k"])
     return {
-        "components": len(columns["k"]),
-        **{f"variance_{name}_50": at(f"variance_{name}", 50) for name in (FORGET, RETAIN)},
-        **{f"power_{share}": reaches(powers, share / 100) for share in (90, 95)},
-        **{"affinity_min": float(affinities.min()), "affinity_max": float(affinities.max())},
-        **{f"{column}_{k}": at(column, k) for column, k in quoted},
+        "components": components,
+        **{f"power_{p}": reaches(columns["power_cumulative"], p / 100) for p in (90, 95)},
+        **{"affinity_min": float(min(affinities)), "affinity_max": float(max(affinities))},
+        **{
+            f"{name}_{k}": float(columns[name][k - 1]) if k <= components else None
+            for name, k in quoted
+        },
     }
 
 

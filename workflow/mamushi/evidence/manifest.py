@@ -1,7 +1,5 @@
 """Say what a removal list is expected to do, in a manifest that others can check."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,44 +21,24 @@ from mamushi.selection.removals import digest_of_ids, removal_list
 @dataclass(frozen=True)
 class Calibrated:
     """A table ``calibrated``: the ratio of every example, what it has lost, the ``selector`` whose
-    scores it was made from, and the ``verdict`` on these (``judge_scores``)."""
+    scores it was made from, the ``verdict`` on these (``judge_scores``), how ``texts`` depend on
+    each other, and the codes (n,) of their ``groups``, if there are any."""
 
     table: pa.Table
     lost: float
     selector: str
     verdict: Mapping[str, Any]
-
-    @property
-    def texts(self) -> Dependence | None:
-        """Return how the texts depend on each other, if that is known."""
-        return Dependence(**self.verdict["texts"]) if self.verdict["texts"] else None
-
-    @property
-    def groups(self) -> GroupCodes | None:
-        """Return the codes (n,) of the groups of texts; None without any."""
-        column = self.table["group"]
-        return None if column.null_count else column.to_numpy().astype(np.int64)
+    texts: Dependence
+    groups: GroupCodes | None = None
 
 
 def read_calibrated(path: str | Path) -> Calibrated:
     """Read a table ``calibrated``."""
     stored, table = read_metadata(path), read_table(path, schemas.CALIBRATED)
-    selector = stored["provenance"]["settings"]["selector"]
-    return Calibrated(table, stored["lost"], selector, stored["verdict"])
-
-
-def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[str, float | None]:
-    """Return ``share_bound`` of the first ``k`` examples; null where the retain texts have no
-    score, or where the ranking is not by the score."""
-    region = ranking_of(scores, by_chance=False).region
-    if region is None or not k:
-        return {"estimate": None, "upper_bound": None}
-    # In the order of the scores.
-    retain = np.asarray(pc.not_equal(scores["domain"], FORGET))
-    codes = None if groups is None else groups[retain][region.order]
-    threshold, beta = float(region.score1[k - 1]), k / len(region.score1)
-    share, bound = share_bound(region.score2, threshold, beta, codes)
-    return {"estimate": share, "upper_bound": bound}
+    selector, verdict = stored["provenance"]["settings"]["selector"], stored["verdict"]
+    groups = None if table["group"].null_count else table["group"].to_numpy().astype(np.int64)
+    texts = Dependence(**verdict["texts"])
+    return Calibrated(table, stored["lost"], selector, verdict, texts, groups)
 
 
 def manifest(
@@ -85,15 +63,22 @@ def manifest(
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed = removal_list(scores, duplicates, k)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
-    domains = log_ratio[forget], log_ratio[~forget]
-    curve = Frontier(ranking_of(scores, by_chance), *domains, float(forget.mean()), ratio.lost)
+    n1, n2 = int(forget.sum()), int((~forget).sum())
+    threshold = float(listed["score"][-1].as_py()) if k else None
+    also_retain: dict[str, Any] = {"estimate": None, "upper_bound": None}
+    if threshold is not None and ranking_of(scores, by_chance=False).region:
+        codes = None if ratio.groups is None else ratio.groups[~forget]
+        score2 = scores["score"].to_numpy()[~forget]
+        also_retain = dict(
+            zip(also_retain, share_bound(score2, threshold, k / n1, codes), strict=True)
+        )
+    ranks, log_ratio = ranking_of(scores, by_chance), ratio.table["log_ratio"].to_numpy()
+    curve = Frontier(log_ratio[forget], log_ratio[~forget], float(forget.mean()), ratio.lost)
     counts = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     expected: dict[str, Any] = dict.fromkeys(counts)
     for name, count in () if ratio.verdict["withheld"] else counts.items():
-        removed, preserved = curve.at(np.array([count]))
+        removed, preserved = curve.at(ranks, np.array([count]))
         expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
-    also_retain = _also_retain(scores, k, ratio.groups)
     separates = separation_by(ratio.texts, separates)
     judged = judge_list(
         separates,
@@ -103,18 +88,16 @@ def manifest(
         compared=compared,
         # The checks hold for the ranking whose scores the ratio was made from, and for no other.
         reason=ratio.verdict["reason"] if ratio.selector == named["selector"] else None,
-        texts=ratio.texts.words() if ratio.texts else "",
+        texts=ratio.texts.words(),
     )
     of = (
         "the share of the list that as many retain texts would have put there, by their scores; "
         "the bound holds with 95%, at all budgets at once"
     )
     return {
-        **named,
-        **{"n_forget": n1, "n_retain": len(scores) - n1, "removed": k},
+        **{**named, "n_forget": n1, "n_retain": n2, "removed": k, "threshold": threshold},
         "copies": sum(map(len, listed["copies"].to_pylist())),
         "cross_posts": duplicates["kept_id"].null_count,
-        "threshold": float(listed["score"][-1].as_py()) if k else None,
         "ids_sha256": digest_of_ids(listed["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         **{"verdict": judged.pop("words"), "judgement": judged, "separation": separates},

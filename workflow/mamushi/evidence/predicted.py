@@ -6,8 +6,6 @@ to that of forget texts when all of them go. It reads held-out texts or, where n
 the texts of each of five folds by the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,7 +16,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.evaluation.half_gap import first_crossing
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Doubles
@@ -27,10 +24,6 @@ from mamushi.selection.removals import budget_size
 from mamushi.selection.unigram import nll, token_counts, vocabulary
 
 PROXY_FOLDS = 5
-HALF_WIDTH = 0.15
-"""At least 95% of the budgets that retraining needed for a share of the gap were so near to the
-predicted one, 222 of 226 for the half (the page Predicted retraining)."""
-
 Positions = NDArray[np.int64]
 """Places of tokens among all of a set of texts."""
 
@@ -49,7 +42,7 @@ class Proxy:
         self, texts: TokenSet, held: TokenSet | None, groups: NDArray[np.int64] | None = None
     ) -> None:
         self.texts = texts
-        every, size = np.ones(len(texts), dtype=bool), vocabulary(texts, *([held] if held else []))
+        size = vocabulary(texts, *([held] if held else []))
         if held is not None:
             fold = np.full(len(texts), -1)
             self.read = [token_counts(held, np.ones(len(held), dtype=bool), size)]
@@ -59,9 +52,9 @@ class Proxy:
                 fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
             except UserError as few:
                 raise NoPrediction(few.problem) from None
-            self.read = [token_counts(texts, fold == part, size) for part in range(PROXY_FOLDS)]
+            self.read = [token_counts(texts, fold == number, size) for number in range(PROXY_FOLDS)]
         self.fold = np.repeat(fold, texts.lengths)
-        counts = token_counts(texts, every, size)
+        counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
         of_folds = [counts - read * (held is None) for read in self.read]
         self.full = [of_fold.sum(axis=0) for of_fold in of_folds]
         self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
@@ -92,8 +85,8 @@ class Proxy:
         """
         remaining, changes = [counts.copy() for counts in self.full], []
         for gone in steps:
-            for part, model in enumerate(remaining):
-                seen = gone[self.fold[gone] != part]
+            for number, model in enumerate(remaining):
+                seen = gone[self.fold[gone] != number]
                 model -= np.bincount(self.texts.tokens[seen], minlength=len(model))
             changes.append((self._nll(remaining) - self.start) / self.gap)
         return np.array(changes)
@@ -123,9 +116,3 @@ def predictions(
     curve = proxy.curve(order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
     for beta, removed, recovered in zip(budgets, ends, curve[:, 0].tolist(), strict=True):
         yield {"beta": beta, "removed": removed, "recovered": recovered}
-
-
-def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:
-    """Return the smallest budget that recovers the share; None where none below 1 does."""
-    crossing = first_crossing(budgets, curve, share)
-    return None if crossing is None or crossing > 1 - 1e-9 else crossing

@@ -1,9 +1,16 @@
-"""Read the ranking of a forget set, and show its two ends."""
+"""Read the ranking of a forget set, show its two ends, and compare it with others: of selectors
+with each other, and of one selector with itself, refitted.
 
-from __future__ import annotations
+Refits say how far chance decides a list. The rankings are that of the scores and those of their
+whole refits (``selection/refits.py``), R in all. The frequency of a text at a budget is the share
+of them that list it. ``surely`` is frequency 1: then its chance to be in another list is at least
+0.05 ** (1 / R) with 95% confidence (the Clopper-Pearson bound for R of R), 0.61 for 6 rankings; any
+other text of the list is a toss-up.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +19,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError, located
+from mamushi.errors import located
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.stability import rankings
 from mamushi.io import digests, paths, schemas
-from mamushi.io.domains import INFERENCE
+from mamushi.io.domains import FORGET, INFERENCE
 from mamushi.io.files import read_json
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
-from mamushi.selection.refits import read_refits
+from mamushi.selection.metrics import spearman
+from mamushi.selection.refits import WHOLE_REFIT, Refit, read_refits
+from mamushi.selection.removals import budget_size
 
 _ENDS = 10
 EXCERPT = 300
 FIRST, AROUND = 5, 2
 """Texts that go first, and on either side of the end of a list, where few are shown."""
+Ranks = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class SelectorRanking:
 
     ids: list[str]
     scores: NDArray[np.float64]
-    refit_ranks: NDArray[np.int64] | None = None
+    refit_ranks: Ranks | None = None
     verdict: str = ""
     compared: bool = False
 
@@ -99,8 +108,8 @@ def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
     listed = pa.array(ids, pa.string())
     text_of: dict[str, str] = {}
     for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
-        part = group.filter(pc.is_in(group["id"], value_set=listed))
-        text_of |= zip(part["id"].to_pylist(), part["text"].to_pylist(), strict=True)
+        asked = group.filter(pc.is_in(group["id"], value_set=listed))
+        text_of |= zip(asked["id"].to_pylist(), asked["text"].to_pylist(), strict=True)
     with located(f"{examples} has no example"):
         return [text_of[name] for name in ids]
 
@@ -114,17 +123,13 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     )
     if not tokens.is_file():
         return None
-    try:
-        about = read_metadata(tokens)
-        stored = int(about.get("positions") or about["max_length"])
-        most = min(int(read_metadata(vectors)["settings"]["embedding"]["max_length"]), stored)
-        section = read_table(examples, schemas.EXAMPLES, ["section"])["section"]
-        groups = read_groups(tokens, schemas.TOKENS, ["tokens"])
-        lengths = [pc.list_value_length(group["tokens"]).to_numpy() for group in groups]
-    except (UserError, LookupError, TypeError):
-        # Of a damaged file, or one of another version, nothing is known.
-        return None
-    ranked = np.concatenate(lengths)[np.asarray(pc.equal(section, INFERENCE))]
+    about, embedding = read_metadata(tokens), read_metadata(vectors)["settings"]["embedding"]
+    stored = int(about.get("positions") or about["max_length"])
+    most = min(int(embedding.get("max_length", stored)), stored)
+    groups = read_groups(tokens, schemas.TOKENS, ["tokens"])
+    lengths = pa.chunked_array(pc.list_value_length(group["tokens"]) for group in groups)
+    section = read_table(examples, schemas.EXAMPLES, ["section"])["section"]
+    ranked = np.asarray(lengths.filter(pc.equal(section, INFERENCE)))
     # Where no more tokens are stored, a text of just so many looks like a longer one.
     count = int((ranked > most).sum() if stored > most else (ranked == most).sum())
     if not count:
@@ -158,15 +163,15 @@ def glimpse(
     return top, [p for p in range(removed - around, removed + around) if len(top) <= p < total]
 
 
-def end_rows(root: Path, run: Mapping[str, Any], places: int = _ENDS) -> list[dict[str, Any]]:
-    """Return rows of the table ``qualitative_ranking``, the first and the last ``places`` of the
-    ranking of a ``run`` (the cell and the selector). No example is at both ends; place 1 of the
-    bottom is the last rank."""
+def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return rows of the table ``qualitative_ranking``, the first and the last of the ranking of a
+    ``run`` (the cell and the selector). No example is at both ends; place 1 of the bottom is the
+    last rank."""
     ranking = read_ranking(paths.under(root, paths.SCORES, **run))
     n = len(ranking.ids)
-    top = min(places, (n + 1) // 2)
+    top = min(_ENDS, (n + 1) // 2)
     ends = [("top", p, p + 1) for p in range(top)]
-    ends += [("bottom", n - 1 - p, p + 1) for p in range(min(places, n - top))]
+    ends += [("bottom", n - 1 - p, p + 1) for p in range(min(_ENDS, n - top))]
     ids = [ranking.ids[position] for _, position, _ in ends]
     texts = read_texts_of(paths.under(root, paths.EXAMPLES, **run), ids)
     return [
@@ -189,3 +194,79 @@ def printed_ranking(rows: Iterable[Mapping[str, Any]]) -> str:
         tables.setdefault(title, []).append(cells)
     head = ("Rank", "Score", "Sample excerpt")
     return "\n".join(list_table(title, head, cells) for title, cells in tables.items())
+
+
+def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], Ranks]:
+    """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
+    from 1 there and in each whole one of ``refits``."""
+    forget = np.asarray(scores["rank"].is_valid())
+    ranked = scores.filter(forget)
+    ids = ranked["id"].to_numpy().astype(np.str_)
+    ranks = [ranked["rank"].to_numpy().astype(np.int64)]
+    certain = np.zeros(len(ids), dtype=np.bool_)
+    if "posterior" in ranked.column_names:
+        # Of a corpus: a copy of an example comes first, whatever its score.
+        is_copy = pc.and_(pc.equal(ranked["domain"], FORGET), pc.equal(ranked["posterior"], 1.0))
+        certain = np.asarray(is_copy)
+    for kind, _, scored in refits:
+        if kind == WHOLE_REFIT:
+            # Highest score first, ties by id.
+            order = np.lexsort((ids, -scored.scores[forget], ~certain))
+            ranks.append(np.argsort(order) + 1)
+    return ids.tolist(), np.stack(ranks)
+
+
+def stability_columns(
+    ids: Sequence[str], ranks: Ranks, budgets: Sequence[float]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns of the table ``stability`` from ``rankings``, and a summary of them.
+
+    The summary has the number of ``rankings`` R, mean and least Spearman correlation of the first
+    with the others, and per budget of the first list ``expected_overlap`` and ``least_overlap``,
+    mean and least share of it that another ranking lists, and how many of its texts are ``surely``
+    in it and a ``toss_up``; all are None with R = 1, since one ranking says nothing of another.
+    """
+    total, n1 = ranks.shape
+    summary: dict[str, Any] = {"rankings": total, "budgets": {}}
+    correlations = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
+    if defined := [correlation for correlation in correlations if correlation is not None]:
+        summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
+    frequencies = np.empty((len(budgets), n1))
+    for beta, frequency in zip(budgets, frequencies, strict=True):
+        listed = ranks <= (k := budget_size(beta, n1))
+        frequency[:] = listed.mean(axis=0)
+        at_budget = dict.fromkeys(("expected_overlap", "least_overlap", "surely", "toss_up"))
+        if total > 1:
+            surely = int((frequency == 1).sum())
+            at_budget |= {"surely": surely, "toss_up": k - surely}
+        if k and total > 1:
+            overlaps = (listed[1:] & listed[0]).sum(axis=1) / k
+            at_budget["expected_overlap"] = float(overlaps.mean())
+            at_budget["least_overlap"] = float(overlaps.min())
+        summary["budgets"][paths.beta(beta)] = at_budget
+    first, times = np.argsort(ranks[0]), len(budgets)
+    columns = {
+        "id": np.tile(np.array(ids, dtype=object)[first], times),
+        "rank": np.tile(ranks[0][first], times),
+        "beta": np.repeat(np.array(budgets, dtype=np.float64), n1),
+        "frequency": frequencies[:, first].ravel(),
+    }
+    return columns, summary
+
+
+def agreement_rows(ranks: Mapping[str, Ranks], budgets: Iterable[float]) -> list[dict[str, Any]]:
+    """Return the rows of the table ``agreement`` but for the cell, of each pair of selectors.
+
+    ``ranks`` (n1,) are places of the same texts, from 1. The share of two lists of K that both have
+    is K / n1 by chance.
+    """
+    rows = []
+    for first, second in combinations(ranks, 2):
+        ours, theirs = ranks[first], ranks[second]
+        correlation = spearman(ours.astype(np.float64), theirs.astype(np.float64))
+        for beta in sorted(map(float, budgets)):
+            k = budget_size(beta, len(ours))
+            both = int(((ours <= k) & (theirs <= k)).sum())
+            row = {"first": first, "second": second, "beta": beta, "removed": k}
+            rows.append({**row, "shared": both / k if k else None, "spearman": correlation})
+    return rows

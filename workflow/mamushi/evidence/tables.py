@@ -6,33 +6,21 @@ Those of unlearning stand in the table ``half_gap``, which is made when models a
 run times in ``runtime_summary``.
 """
 
-from __future__ import annotations
-
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from mamushi.evidence.geometry import geometry_summary
-from mamushi.io import paths
+from mamushi.io import paths, schemas
 from mamushi.io.schemas import Table
 from mamushi.io.tables import read_table
 
 _Row = Mapping[str, Any]
-
-
-def joined_table(
-    kind: Table, pattern: str, cells: Iterable[Mapping[str, Any]], root: str | Path
-) -> pa.Table:
-    """Return the table of all cells, from the file that each has at ``pattern``, in their order."""
-    tables = (read_table(paths.under(root, pattern, **cell), kind) for cell in cells)
-    selected = [table.select(kind.schema.names).cast(kind.schema) for table in tables]
-    return pa.concat_tables([kind.schema.empty_table(), *selected])
-
 
 PAPER = Path(__file__).with_name("paper.csv")
 """The paper's numbers, of Sections "Training Diagnostics" and "Empirical Evidence for Anisotropy of
@@ -54,10 +42,15 @@ RUNTIMES: Mapping[str, tuple[float, float]] = {
 deviation, on the embeddings of ``RUNTIMES_OF``."""
 RUNTIMES_OF = ("jigsaw", "gemma-2-2b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
-
-
 RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
 """What the log of a ranking says of the seconds that it took alone."""
+
+
+def joined_table(kind: Table, pattern: str, cells: Iterable[_Row], root: str | Path) -> pa.Table:
+    """Return the table of all cells, from the file that each has at ``pattern``, in their order."""
+    tables = (read_table(paths.under(root, pattern, **cell), kind) for cell in cells)
+    selected = [table.select(kind.schema.names).cast(kind.schema) for table in tables]
+    return pa.concat_tables([kind.schema.empty_table(), *selected])
 
 
 def cost_rows(
@@ -68,38 +61,36 @@ def cost_rows(
     there is no ranking."""
     rows = []
     for about in described:
-        if (chain := chains.get(about["selector"])) is None:
-            continue
-        row = {name: about[name] for name in ("dataset", "model", "seed", "selector")}
+        names = ("dataset", "model", "seed", "selector", "n_forget", "n_retain")
+        row = {name: about[name] for name in names}
+        chain = chains.get(row["selector"], [])
         logs = [paths.under(root, paths.SCORE_LOG, **{**row, "selector": one}) for one in chain]
         lines = [RANKED.findall(log.read_text("utf-8")) for log in logs if log.is_file()]
         # A log does not say where results were there already.
         seconds = [np.array(pairs[-1], dtype=float) for pairs in lines if pairs]
         is_known = len(seconds) == len(chain)
-        wall, cpu = np.sum(seconds, axis=0).tolist() if is_known else (None, None)
-        row |= {name: about[name] for name in ("n_forget", "n_retain")}
-        rows.append({**row, "wall_seconds": wall, "cpu_seconds": cpu})
+        wall, cpu = np.sum(seconds, axis=0).tolist() if chain and is_known else (None, None)
+        rows += [{**row, "wall_seconds": wall, "cpu_seconds": cpu}] if chain else []
     return rows
 
 
-def runtime_rows(runs: Iterable[_Row]) -> list[dict[str, Any]]:
-    """Return the rows of the table ``runtime_summary`` from those of ``runtime``, over seeds."""
-    groups: dict[tuple[str, str, str], list[_Row]] = {}
-    for run in runs:
-        groups.setdefault((run["dataset"], run["model"], run["selector"]), []).append(run)
-    rows = []
-    for (dataset, model, selector), of_group in groups.items():
-        printed = RUNTIMES.get(selector) if (dataset, model) == RUNTIMES_OF else None
-        row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
-        row |= {name: of_group[0][name] for name in ("n_forget", "n_retain")}
-        for name in ("wall_seconds", "cpu_seconds"):
-            seconds = [run[name] for run in of_group if run[name] is not None]
-            row["seeds"] = len(seconds)
-            row[f"{name}_mean"] = float(np.mean(seconds)) if seconds else None
-            row[f"{name}_sd"] = float(np.std(seconds, ddof=1)) if len(seconds) > 1 else None
-        row["paper_mean"], row["paper_sd"] = printed or (None, None)
-        rows.append(row)
-    return rows
+def runtime_summary(runs: Iterable[_Row]) -> pa.Table:
+    """Return the table ``runtime_summary`` from the rows of ``runtime``, over seeds."""
+    keys, seconds = ["dataset", "model", "selector"], ["wall_seconds", "cpu_seconds"]
+    frame = pd.DataFrame(runs, columns=schemas.RUNTIME.schema.names)
+    by_selector = frame.astype(dict.fromkeys(seconds, float)).groupby(keys, sort=False)
+    table = by_selector[["n_forget", "n_retain"]].first()
+    table["seeds"] = by_selector["cpu_seconds"].count()
+    for name in seconds:
+        table[f"{name}_mean"] = by_selector[name].mean()
+        table[f"{name}_sd"] = by_selector[name].std()
+    printed = [
+        RUNTIMES.get(selector, (None, None)) if (dataset, model) == RUNTIMES_OF else (None, None)
+        for dataset, model, selector in table.index
+    ]
+    table[["paper_mean", "paper_sd"]] = np.array(printed, dtype=float).reshape(-1, 2)
+    schema = schemas.RUNTIME_SUMMARY.schema
+    return pa.Table.from_pandas(table.reset_index(), schema, preserve_index=False)
 
 
 def paper_rows(
@@ -107,26 +98,24 @@ def paper_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``paper``: what the paper prints beside what each run has, from
     rows of the tables ``diagnostics``, of which those of ``selector`` count, and ``geometry``."""
-    runs: dict[tuple[str, str, int], list[_Row]] = {}
-    for row in geometry:
-        runs.setdefault((row["dataset"], row["model"], row["seed"]), []).append(row)
+    cell = ["dataset", "model", "seed"]
     compared = [
         (True, row, {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]})
         for row in diagnostics
         if row["selector"] == selector
     ]
-    for by_k in runs.values():
-        by_k.sort(key=lambda row: int(row["k"]))
-        columns = {key: np.array([row[key] for row in by_k]) for key in by_k[0]}
-        compared.append((False, by_k[0], geometry_summary(columns)))
-    with PAPER.open(encoding="utf-8") as file:
-        printed = [*csv.DictReader(file)]
+    frame = pd.DataFrame(geometry, columns=schemas.GEOMETRY.schema.names).sort_values(
+        "k", kind="stable"
+    )
+    for key, of_run in frame.groupby(cell, sort=False):
+        summary = geometry_summary(of_run.to_dict("list"))
+        compared.append((False, dict(zip(cell, key, strict=True)), summary))
+    printed = pd.read_csv(PAPER).to_dict("records")
     return [
         {
-            **{name: number[name] for name in ("quantity", "setting")},
-            "paper": float(number["paper"]),
-            **{name: run[name] for name in ("dataset", "model", "seed")},
-            "ours": None if (value := ours[number["column"]]) is None else float(value),
+            **{name: number[name] for name in ("quantity", "setting", "paper")},
+            **{name: run[name] for name in cell},
+            "ours": ours[number["column"]],
         }
         for of_scores, run, ours in compared
         for number in printed

@@ -3,8 +3,6 @@
 First the thresholds, then what is measured, how it is judged, and at the end the words for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,18 +11,27 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.data.groups import GroupCodes, independent
-from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
-from mamushi.evidence.calibration import RatioEstimate, RatioScores, fit_logistic
+from mamushi.data.labels import TextProperties
+from mamushi.evidence.calibration import (
+    LEVELS,
+    RatioEstimate,
+    RatioScores,
+    few_groups,
+    fit_logistic,
+    resample,
+)
 from mamushi.evidence.confounds import (
-    TextProperties,
+    are_enough,
     followed,
     leaking_columns,
-    matched_auc,
+    stratified_auc,
+    stratum,
 )
-from mamushi.evidence.dependence import Dependence, hidden_groups
+from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
+    DELONG_FACTOR,
     NORMAL,
     auc,
     auc_ends,
@@ -111,19 +118,23 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
-    crossed = scores["fold"].null_count == 0
-    ends: Sequence[float | None] = (None, None, None)
+    is_crossed = scores["fold"].null_count == 0
+    separates: dict[str, Any] = dict.fromkeys(
+        ("auc", "auc_low", "auc_high", "matched", "matched_low")
+    )
     if not np.isnan(score).any():
         again = [scored.scores for kind, _, scored in refits if kind == WHOLE_REFIT]
         ends = auc_interval(score, forget, again, texts.groups)
-    matched = matched_auc(score, forget, texts, cross_fitted=crossed) or (None, None)
-    leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=crossed)
-    separates = {
-        **dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True)),
-        **{"matched": matched[0], "matched_low": matched[1]},
-        "follows": followed(score, forget, texts)[:MOST_NAMED],
-        **({"columns": leaks} if leaks else {}),
-    }
+        separates |= zip(("auc", "auc_low", "auc_high"), ends, strict=True)
+        times, lengths = DELONG_FACTOR if is_crossed else 1.0, stratum(texts.words)
+        if are_enough(forget, texts.groups) and (
+            matched := stratified_auc(score, forget, lengths, times, texts.groups)
+        ):
+            separates |= zip(("matched", "matched_low"), matched[:2], strict=True)
+    separates["follows"] = followed(score, forget, texts)[:MOST_NAMED]
+    leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=is_crossed)
+    if leaks:
+        separates["columns"] = leaks
     if untold(leaks):
         separates |= dict.fromkeys(("auc_low", "auc_high", "matched_low"))
     return separates
@@ -136,13 +147,6 @@ def untold(columns: Sequence[_Row]) -> str | None:
         if row["auc"] is not None and row["low"] <= 0.5:
             return f"the scores may be those of a column: {column_words(row)}"
     return None
-
-
-def dependence(scores: RatioScores, embeddings: Array) -> Dependence:
-    """Return how texts depend on each other, by their groups or by their ``embeddings`` (n, d)."""
-    if scores.groups is not None and clusters_of(scores.groups, scores.forget):
-        return Dependence(groups=len(np.unique(scores.groups)))
-    return hidden_groups(embeddings, scores.forget)
 
 
 def separation_by(texts: Dependence | None, separates: _Row) -> dict[str, Any]:
@@ -169,8 +173,8 @@ def ratio_checks(
     design = np.column_stack([np.ones(len(ratio)), ratio])
 
     def measured(weights: Doubles) -> list[float]:
-        w1, w2, label = weights * forget, weights * ~forget, forget.astype(np.float64)
-        level, slope = fit_logistic(design.__getitem__, label, weights, np.full(2, 1e-6))
+        w1, w2 = weights * forget, weights * ~forget
+        level, slope = fit_logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
         quotient = (w1 @ gains / w1.sum()) / (w2 @ harms / w2.sum())
         intercept = float(level - np.log(w1.sum()) + np.log(w2.sum()))
         return [float(slope), intercept, float(quotient)]
@@ -181,13 +185,15 @@ def ratio_checks(
     ends = np.quantile(drawn, LEVELS, axis=0)
     if (wider := few_groups(forget, scores.groups)) > 1:
         ends = point + wider * (ends - point)
-    rows = []
-    for (name, expected), value, low, high in zip(
-        CHECKS.items(), point, *ends.tolist(), strict=True
-    ):
-        row = {"check": name, "value": value, "low": low, "high": high}
-        rows.append({**row, "expected": expected, "holds": low <= expected <= high})
-    return rows
+    return [
+        {
+            **{"check": name, "value": value, "low": low, "high": high},
+            **{"expected": expected, "holds": low <= expected <= high},
+        }
+        for (name, expected), value, low, high in zip(
+            CHECKS.items(), point, *ends.tolist(), strict=True
+        )
+    ]
 
 
 def share_bound(
@@ -213,7 +219,7 @@ def judge_scores(
     scores: RatioScores,
     refits: Sequence[Doubles],
     checked: Iterable[_Row],
-    texts: Dependence | None = None,
+    texts: Dependence,
     *,
     refitted: bool = True,
     columns: Sequence[_Row] = (),
@@ -221,41 +227,34 @@ def judge_scores(
     """Judge whether a budget can rest on ``scores``, for metadata.
 
     ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
-    ``texts`` the result of ``dependence``. Where nothing was ``refitted``, not on halves of the
-    texts either, it is unknown what the scores have lost. ``columns`` are the rows of
-    ``leaking_columns``. ``reason`` says why no budget can be named, and ``withheld`` why no number
-    may rest on the ratio, or both are None.
+    ``columns`` those of ``leaking_columns``. Where nothing was ``refitted``, not on halves of the
+    ``texts`` either, it is unknown what the scores have lost. ``reason`` says why no budget can be
+    named, and ``withheld`` why no number may rest on the ratio, or both are None.
     """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept, seen = scores.kept(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
-    quotient = next((row for row in checked if row["check"] == "psi_over_phi"), None)
     reason = untold(columns)
     if reason is None and low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
-    elif reason is None and kept < KEPT:
+    if reason is None and kept < KEPT:
         reason = (
             f"the scores are mostly their estimator's noise: they hold {kept:.2f} of the "
             f"separation that these texts can teach ({seen})"
         )
-    elif (
-        reason is None
-        and quotient
-        and (quotient["low"] > 1 + OFF or quotient["high"] < 1 / (1 + OFF))
-    ):
+    quotient = {row["check"]: row for row in checked}["psi_over_phi"]
+    if reason is None and (quotient["low"] > 1 + OFF or quotient["high"] < 1 / (1 + OFF)):
         off = "{value:.2f} [{low:.2f}, {high:.2f}]".format(**quotient)
         reason = f"the scores fail the ratio check: E_p1[psi] / E_p2[phi] is {off} instead of 1"
-    texts_words, hidden = "", None
-    ends: tuple[float | None, float | None] = (low, high)
-    if texts:
-        ends, hidden, texts_words = texts.ends(value, low, high), texts.reason, f"; {texts.words()}"
-    words = auc_words(value, *ends)
-    if ends[0] is not None:
-        words = f"{strength(ends[0])} separation: {words}"
+    auc_low, auc_high = texts.ends(value, low, high)
+    words = auc_words(value, auc_low, auc_high)
+    if reason is not None:
+        words = f"no budget can be named: {reason}"
+    elif auc_low is not None:
+        words = f"{strength(auc_low)} separation: {words}"
     return {
-        **{"auc": value, "auc_low": ends[0], "auc_high": ends[1], "kept": kept, "reason": reason},
-        **{"texts": asdict(texts) if texts else None, "refitted": refitted},
-        "words": (f"no budget can be named: {reason}" if reason else words) + texts_words,
-        "withheld": reason or hidden or (None if refitted else NOT_REFITTED),
+        **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": kept, "reason": reason},
+        **{"texts": asdict(texts), "refitted": refitted, "words": f"{words}; {texts.words()}"},
+        "withheld": reason or texts.reason or (None if refitted else NOT_REFITTED),
     }
 
 

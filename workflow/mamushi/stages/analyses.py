@@ -67,7 +67,8 @@ def calibrate(
     from mamushi.data.labels import read_columns
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.confounds import leaking_columns
-    from mamushi.evidence.verdict import dependence, judge_scores, ratio_checks
+    from mamushi.evidence.dependence import dependence
+    from mamushi.evidence.verdict import judge_scores, ratio_checks
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi.selection.scores import read_pool, same_ids
@@ -83,7 +84,7 @@ def calibrate(
     ratio = replace(ratio, groups=groups)
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
-    texts = dependence(ratio, embedded)
+    texts = dependence(embedded, ratio.forget, groups)
     others = ratio.score, ratio.forget, read_columns(examples), groups
     leaks = leaking_columns(*others, cross_fitted=True)
     is_refitted = refits is not None
@@ -185,11 +186,9 @@ def frontier(
     """
     from dataclasses import replace
 
-    from mamushi.evidence.bootstrap import frontier_with_gain
     from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.frontier import ranking_of
+    from mamushi.evidence.frontier import exact_frontier, frontier_with_gain, ranking_of, read_truth
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.evidence.truth import achieved, read_truth
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
 
@@ -207,7 +206,7 @@ def frontier(
     )
     truth = read_truth(examples, ids)
     if truth is not None:
-        points = achieved(points, rankings, truth, estimated.forget)
+        points = exact_frontier(points, rankings, truth, estimated.forget)
     metadata = {
         "provenance": job.origin,
         "verdict": read_metadata(calibrated)["verdict"],
@@ -247,14 +246,14 @@ def describe(
 
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.evidence.stability import agreement_rows
+    from mamushi.evidence.ranking import agreement_rows
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 
     ratio, rows, ranks, ids = read_calibrated(calibrated), [], {}, None
     for name, path in zip(settings.selectors, scores, strict=True):
         if name in settings.scored:
-            row = diagnose(read_scores(path), ratio)
+            row = diagnose(read_scores(path), ratio.texts, ratio.groups)
             rows.append({**settings.cell, "selector": name, **row})
         if name in settings.agreeing:
             table = read_table(path, schemas.SCORES, ["id", "rank"])

@@ -205,8 +205,8 @@ def stability(
     ``ranked`` is another ranking than the scores', where lists are the top of that. It is apart
     from the lists: a change of how often they are refitted changes no list, and retrains nothing.
     """
-    from mamushi.evidence.confounds import read_texts
-    from mamushi.evidence.stability import rankings, stability_columns
+    from mamushi.data.labels import read_texts
+    from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
@@ -217,6 +217,6 @@ def stability(
     ranking = read_table(ranked, schemas.SCORES) if ranked else table
     columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
     del ranking
-    texts = read_texts(examples, duplicates, table["id"])
+    texts = read_texts(examples, table["id"], duplicates)
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
     write_table(out, schemas.STABILITY, columns, metadata=metadata)

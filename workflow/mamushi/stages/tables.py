@@ -215,7 +215,7 @@ def evidence(
     and the last texts of rankings."""
     from mamushi.evidence.advice import advice, read_frontier
     from mamushi.evidence.ranking import end_rows, printed_ranking
-    from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_rows
+    from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_summary
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
@@ -249,7 +249,7 @@ def evidence(
         schemas.RUNTIME: costs,
         schemas.ADVICE: advice(curves, targets, rows["predicted"]),
         schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], settings.selector),
-        schemas.RUNTIME_SUMMARY: runtime_rows(costs),
+        schemas.RUNTIME_SUMMARY: runtime_summary(costs),
     }
     pages = {"qualitative_ranking.rst": printed_ranking(ends)}
     publish(out_folder, results.items(), job.origin, pages)

@@ -41,7 +41,7 @@ def theory(
     is known."""
     import numpy as np
 
-    from mamushi.evidence.truth import read_truth
+    from mamushi.evidence.frontier import read_truth
     from mamushi.io import schemas
     from mamushi.io.tables import FORGET, publish, read_table
     from mamushi_extras.theory.schemas import THEORY

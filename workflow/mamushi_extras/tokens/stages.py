@@ -145,7 +145,7 @@ def token_manifests(
     retain texts, how much of it refits with other seeds mask as well, and what follows. Apart from
     the spans, since none of that changes them.
     """
-    from mamushi.evidence.confounds import read_texts
+    from mamushi.data.labels import read_texts
     from mamushi.evidence.verdict import ranking_words
     from mamushi.io import schemas
     from mamushi.io.files import write_json
@@ -162,7 +162,7 @@ def token_manifests(
     score = load("selector", settings.kind).score_tokens
     seeds = [refit_seed(settings.seed, i) for i in range(settings.whole if cross_fitted else 0)]
     refits = [score(pool, settings.settings, seed) for seed in seeds]
-    labels = read_texts(examples, duplicates, pool.texts.ids.tolist())
+    labels = read_texts(examples, pool.texts.ids.tolist(), duplicates)
     ranking = TokenRanking(pool.texts, by_text, refits, labels, cross_fitted, settings.compared)
     separates = ranking.separates()
     head = ("dataset", "model", "seed", "selector", "kind", "settings", "max_length")

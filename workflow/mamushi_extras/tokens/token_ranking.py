@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from mamushi.data.labels import TextProperties
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.confounds import TextProperties
 from mamushi.evidence.verdict import judge_list, separation, share_bound
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written

@@ -69,8 +69,8 @@ def corpus_manifest(
     It says what `manifests` does of other lists; in the place of what a removal is expected to do
     stands what share of the list is of the domain, and what share of the domain the list has.
     """
-    from mamushi.evidence.confounds import read_texts
-    from mamushi.evidence.stability import rankings, stability_columns
+    from mamushi.data.labels import read_texts
+    from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation, unit_of
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
@@ -86,7 +86,7 @@ def corpus_manifest(
     refitted = read_refits(refits)
     _, stable = stability_columns(*rankings(ranking, refitted), [beta])
     listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
-    texts = read_texts(examples, duplicates, scored["id"].to_pylist())
+    texts = read_texts(examples, scored["id"].to_pylist(), duplicates)
     known = read_metadata(posterior)["provenance"]["settings"]
     corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
     copies, unit = read_table(duplicates, schemas.DUPLICATES), unit_of(ranked)

@@ -1,0 +1,236 @@
+"""What follows for a list from all that is known of it, and for the scores of a run."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import norm
+
+from mamushi.config import selectors as settings
+from mamushi.data.labels import TextProperties
+from mamushi.evidence.calibration import HalfScores, RatioEstimate, RatioScores
+from mamushi.evidence.dependence import Dependence
+from mamushi.evidence.verdict import (
+    CHECKS,
+    NORMAL,
+    auc_interval,
+    auc_of_right_labels,
+    auc_words,
+    judge_list,
+    judge_scores,
+    ratio_checks,
+    separation,
+    share_bound,
+)
+from mamushi.io import schemas
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.metrics import auc
+from mamushi.selection.pool import Scored
+from mamushi.selection.refits import WHOLE_REFIT
+from tests.support.score_files import domains, ranks_of
+from tests.unit.evidence.test_calibration import normals
+
+# The interval of an AUC ---------------------------------------------------------------------------
+
+
+def test_the_interval_of_an_auc_has_twice_delongs_variance() -> None:
+    """By the definition of his components, with ties."""
+    one, two = np.array([3.0, 5, 5, 2, 7]), np.array([1.0, 2, 5, 0, 4, 2])
+    wins = (one[:, None] > two) + 0.5 * (one[:, None] == two)
+    error = np.sqrt(2 * (wins.mean(1).var(ddof=1) / 5 + wins.mean(0).var(ddof=1) / 6))
+    score, forget = np.concatenate([one, two]), np.arange(11) < 5
+    value, low, high = auc_interval(score, forget)
+    assert value == pytest.approx(wins.mean())
+    assert low == pytest.approx(max(wins.mean() - NORMAL * error, 0))
+    assert high == pytest.approx(min(wins.mean() + NORMAL * error, 1))
+    wider = auc_interval(score, forget, [score, -score, score])
+    assert wider[0] == value
+    assert wider[1] < low
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.5, 1.5])
+def test_the_interval_holds_the_auc_of_a_ranking_that_is_learned(apart: float) -> None:
+    """Cross-fitted differences of means, against the AUC of the one that learns from all texts on
+    texts without end; of two equal domains that is 0.5."""
+    rng, n, width = np.random.default_rng(0), 200, 8
+    forget = np.arange(n) < 60
+    covered = []
+    for seed in range(300):
+        x = rng.normal(size=(n, width))
+        x[:, 0] += apart * forget
+        fold = stratified_folds(forget, 5, seed)
+        score = np.empty(n)
+        for i in range(5):
+            others = fold != i
+            learned = x[others & forget].mean(axis=0) - x[others & ~forget].mean(axis=0)
+            score[~others] = x[~others] @ learned
+        learned = x[forget].mean(axis=0) - x[~forget].mean(axis=0)
+        truth = norm.cdf(apart * learned[0] / np.sqrt(2 * learned @ learned))
+        _, low, high = auc_interval(score, forget)
+        covered.append(low <= truth <= high)
+    assert np.mean(covered) >= 0.93
+
+
+def test_the_auc_against_the_right_labels_by_a_count_of_pairs() -> None:
+    """Of scores whose labels are flipped at random, a twentieth of them in each domain."""
+    rng, n = np.random.default_rng(0), 40_000
+    forget = np.arange(n) < n // 2
+    score = rng.normal(size=n) + forget
+    flipped = forget ^ (rng.random(n) < 0.05)
+    right = pytest.approx(auc(score, forget), abs=0.004)
+    assert auc_of_right_labels(auc(score, flipped)) == right != auc(score, flipped)
+    assert auc_words(0.9, 0.8, 0.92) == (
+        "AUC 0.90 [0.80, 0.92], up to 0.97 if 5% of the labels are wrong at random"
+    )
+    assert auc_words(1.0, 0.9, 1.0) == "AUC 1.00 [0.90, 1.00]"
+
+
+# The scores of a run ------------------------------------------------------------------------------
+
+
+def test_two_equal_domains_are_refused() -> None:
+    forget = np.arange(300) < 100
+    fold = stratified_folds(forget, 5, 0).astype(np.int64)
+    for seed in range(40):
+        a, b, score = np.random.default_rng(seed).normal(size=(3, 300))
+        scores = RatioScores(score, forget, fold, [HalfScores(a, b, fold)])
+        checks = ratio_checks(scores, scores.estimate(), 5, 0)
+        found = judge_scores(scores, [], checks, Dependence())
+        assert found["words"].startswith("no budget can be named: ")
+        if found["auc_low"] <= 0.55:
+            seen = "AUC {auc:.2f} [{auc_low:.2f}, {auc_high:.2f}]".format(**found)
+            assert found["reason"] == f"the domains cannot be told apart: {seen}"
+
+
+def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
+    exactly, forget = normals(400, 600, 3.0)
+    fold = np.zeros(1000, dtype=np.int64)
+
+    def judged(score: np.ndarray, halves: Any, value: float, low: float, high: float) -> Any:
+        row = {"check": "psi_over_phi", "value": value, "low": low, "high": high}
+        return judge_scores(RatioScores(score, forget, fold, halves), [], [row], Dependence())
+
+    assert judged(exactly, (), 1.5, 1.3, 1.7)["reason"] == (
+        "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is 1.50 [1.30, 1.70] instead of 1"
+    )
+    assert judged(exactly, (), 0.7, 0.6, 0.79)["reason"] is not None
+    assert judged(exactly, (), 1.3, 1.2, 1.4)["reason"] is None
+    assert judged(exactly, (), 1.5, 0.9, 2.1)["reason"] is None
+    score = exactly + np.random.default_rng(0).normal(0, 6, 1000)
+    noisy = judged(score, [HalfScores(exactly, exactly, fold)], 1.0, 0.9, 1.1)
+    assert noisy["words"].startswith("no budget can be named: the scores are m")
+
+
+def test_the_checks_hold_of_the_exact_ratio_and_of_no_other_scale() -> None:
+    exactly, forget = normals(3000, 5000, 1.5)
+    scores = RatioScores(exactly, forget, np.zeros(8000, dtype=np.int64))
+
+    def failed(log_ratio: np.ndarray) -> set[str]:
+        rows = ratio_checks(scores, RatioEstimate(log_ratio, 0.0, 1.0), 60, 0)
+        assert {row["check"]: row["expected"] for row in rows} == CHECKS
+        return {row["check"] for row in rows if not row["holds"]}
+
+    assert not failed(exactly)
+    assert failed(1.5 * exactly) >= {"slope", "psi_over_phi"}
+    assert failed(exactly + 0.5) >= {"intercept", "psi_over_phi"}
+
+
+def test_the_bound_on_the_retain_share_holds_at_all_thresholds_at_once() -> None:
+    """Of uniform scores, of which 1 - t lie above t, in about 97.5% of samples."""
+    rng = np.random.default_rng(0)
+    worst = []
+    for _ in range(300):
+        score = rng.random(100)
+        # The share above falls at the scores, and next to them is the furthest from the truth.
+        bounds = [share_bound(score, np.nextafter(t, 2), 1.0)[1] + t - 1 for t in score]
+        worst.append(min(bounds))
+    assert 0.96 <= np.mean(np.array(worst) >= -1e-9) < 1
+    assert share_bound(np.array([0.1, 0.5, 0.9]), 0.5, 0.8)[0] == pytest.approx(2 / 3 / 0.8)
+    assert share_bound(np.array([0.1, 0.5, 0.9]), 0.5, 0.1) == (1, 1)
+
+
+# A list -------------------------------------------------------------------------------------------
+
+N1, N2 = 80, 120
+FORGET = np.arange(N1 + N2) < N1
+OWN = {
+    **{"auc": 0.95, "auc_low": 0.9, "auc_high": 0.97, "matched": 0.94, "matched_low": 0.88},
+    "follows": [],
+}
+LISTED = {"rankings": 6, "expected_overlap": 0.9, "surely": 18, "toss_up": 2}
+RETAIN = {"estimate": 0.02, "upper_bound": 0.3}
+
+
+def separated(score: Any, refits: Any = (), words: Any = None, **labels: Any) -> dict[str, Any]:
+    rank = [*ranks_of(score[:N1]).tolist(), *[None] * N2]
+    about = {"id": [f"t{i}" for i in range(N1 + N2)], "domain": domains(FORGET)}
+    columns = {**about, "score": pa.array(score, from_pandas=True), "rank": rank}
+    columns["fold"] = pa.nulls(N1 + N2, pa.int16())
+    lengths = np.random.default_rng(1).integers(5, 50, N1 + N2) + 0.0 if words is None else words
+    texts = TextProperties(FORGET, lengths, np.zeros(N1 + N2), labels)
+    return separation(pa.table(columns, schema=schemas.SCORES.schema), refits, texts)
+
+
+def test_a_ranking_is_judged_by_its_own_scores() -> None:
+    score = np.random.default_rng(0).normal(size=N1 + N2) + 2 * FORGET
+    found = separated(score)
+    assert found["auc"] == pytest.approx(auc(score, FORGET))
+    assert [found["auc_low"], found["auc_high"]] == pytest.approx(auc_interval(score, FORGET)[1:])
+    assert found["auc_low"] < found["matched"] and found["follows"] == []
+    # What another run of it would find widens the interval.
+    again = [(WHOLE_REFIT, i, Scored(score + i * FORGET)) for i in range(2)]
+    assert separated(score, again)["auc_low"] < found["auc_low"]
+    hidden = separated(np.where(FORGET, score, np.nan))
+    assert hidden["auc"] is hidden["auc_low"] is hidden["matched"] is None
+
+
+def test_what_else_the_scores_follow_is_named() -> None:
+    rng = np.random.default_rng(0)
+    words = rng.integers(5, 500, N1 + N2) + 600.0 * FORGET
+    kind = np.where(rng.random(N1 + N2) < 0.5, "rant", "joke").astype(object)
+    score = words + rng.normal(0, 30, N1 + N2) + 400 * (kind == "rant")
+    said = judge_list({**OWN, **separated(score, (), words, label_kind=kind)}, 20, LISTED, RETAIN)
+    assert said["act"] == "check"
+    assert "the scores follow " in said["words"]
+    assert "the number of words (rank correlation 0." in said["words"]
+    assert "kind 'rant' (AUC 0." in said["words"]
+
+
+@pytest.mark.parametrize(
+    ("own", "listed", "retain", "act", "said"),
+    [
+        ({}, {}, {}, "take", "2 of 20 texts are toss-ups: not all 6 rankings list them"),
+        ({}, {}, {"upper_bound": 0.68}, "check", "2% of it looks like texts to keep, at most 68%"),
+        ({}, {"toss_up": 9}, {}, "check", "9 of 20 texts are toss-ups"),
+        ({"auc_low": 0.7}, {}, {}, "check", "moderate separation, AUC 0.95 [0.70, 0.97]"),
+        ({"matched_low": 0.6}, {}, {}, "check", ", 0.94 among texts of the same length"),
+        ({"auc_low": 0.6}, {}, {}, "refuse", "do not delete by this: weak separation, AUC"),
+        ({"auc": None}, {}, {}, "unknown", "no verdict: the ranking has no score for retain texts"),
+        ({}, {}, {"upper_bound": 0.9}, "check", "; how much of it looks like texts to keep is not"),
+        ({}, {"toss_up": None, "rankings": 1}, {}, "check", "so its toss-ups are not known"),
+    ],
+)
+def test_the_verdict_is_about_the_list(
+    own: dict[str, Any], listed: dict[str, Any], retain: dict[str, Any], act: str, said: str
+) -> None:
+    nothing = {"auc_low": None, "matched_low": None} if "auc" in own else {}
+    found = judge_list({**OWN, **nothing, **own}, 20, {**LISTED, **listed}, {**RETAIN, **retain})
+    assert found["act"] == act
+    assert said in found["words"]
+
+
+def test_a_comparison_says_so_and_nothing_else() -> None:
+    found = judge_list(OWN, 20, LISTED, RETAIN, compared="the ranking by mamushi upside down")
+    assert found["act"] == "comparison"
+    assert found["words"] == "a comparison, not to be acted on: the ranking by mamushi upside down"
+    kinds = {
+        "turned": {"kind": "anti_mamushi", "of": "mamushi_lr"},
+        **{name: {"kind": name} for name in ("random", "mamushi_lr")},
+    }
+    config = {"selectors": kinds, "grid": {"selectors": ["random", "turned", "mamushi_lr"]}}
+    assert settings.comparison(config, "turned") == "the ranking by mamushi_lr upside down"
+    assert settings.comparison(config, "random") == "its order is drawn by chance"
+    # The page opens with what is to be acted on, whatever the ratio is taken from.
+    ordered = settings.leading_first({**config, "removal": {"ratio": "mamushi"}})
+    assert ordered == ["mamushi_lr", "random", "turned"]
