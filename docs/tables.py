@@ -81,7 +81,7 @@ def page() -> str:
         ]
         parts += ["|---|---|---|"]
         # How wide the vectors are is the model's affair.
-        for column, field in zip(table.columns, table.of_width(1), strict=True):
+        for column, field in zip(table.columns, table.schema, strict=True):
             parts += [f"| `{column.name}` | {kind(field)} | {escaped(column.meaning)} |"]
         if table.further is not None:
             parts += ["", f"Further columns: `{table.further}*`."]

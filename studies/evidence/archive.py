@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import read_perplexity
 from mamushi.io import paths, schemas
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import atomic, read_json, sha256, write_json
-from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import FORGET, read_table
 
 Doubles = NDArray[np.float64]

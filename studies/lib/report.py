@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from mamushi.io.provenance import versions
+from mamushi.io.digests import versions
 from mamushi.running.machine import conditions, cores
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mamushi.cli import main
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json
-from mamushi.io.provenance import fingerprint
 from tests.support.audited import write_audited
 
 N = 1_000

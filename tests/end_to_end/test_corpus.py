@@ -15,8 +15,8 @@ import pytest
 from mamushi import rank
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json, write_json
-from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import tiny
 from mamushi_extras.unlabelled.schemas import POSTERIOR

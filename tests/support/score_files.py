@@ -94,7 +94,7 @@ def write_embeddings(
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Embeddings (n, d) of float16."""
-    kind = schemas.EMBEDDINGS.of_width(x.shape[1]).field("embedding").type
+    kind = schemas.EMBEDDINGS.columns[-1].field(x.shape[1]).type
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), type=kind)
     columns = {"id": ids, "domain": domain, "embedding": vectors}
     write_table(path, schemas.EMBEDDINGS, columns, metadata=metadata)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json, write_json
-from mamushi.io.provenance import fingerprint
 from mamushi.running.stage import Job, stages
 
 RECORD = Path("results/ranked.json")

@@ -14,8 +14,8 @@ import pytest
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.io import schemas
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json, write_json
-from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.audit.auditing import merge
 from mamushi_extras.audit.commands.audit import ONE_READER

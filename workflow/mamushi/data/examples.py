@@ -14,8 +14,7 @@ from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError, located
-from mamushi.io.digests import of_text
-from mamushi.io.provenance import versions
+from mamushi.io.digests import of_text, versions
 from mamushi.io.tables import FORGET, RETAIN, SECTIONS
 
 Objects = NDArray[np.object_]

@@ -8,6 +8,7 @@ stands for further columns of this beginning. Columns whose meaning is in ``SHAR
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -83,6 +84,17 @@ class Column(NamedTuple):
     nullable: bool
     meaning: str
 
+    def field(self, width: int) -> pa.Field:
+        """Return it with its type; as a vector, of ``width`` numbers."""
+        import pyarrow as pa
+
+        if self.type == VECTOR:
+            kind = pa.list_(pa.field("item", pa.float16(), nullable=False), width)
+        else:
+            item = pa.type_for_alias(self.type.removesuffix("[]"))
+            kind = pa.list_(item) if self.type.endswith("[]") else item
+        return pa.field(self.name, kind, nullable=self.nullable)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -101,43 +113,29 @@ class Table:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Return the columns whose type does not depend on a model."""
-        return self.of_width(None)
+        """Return all columns, with vectors of one number."""
+        return self.like(())
 
-    def like(self, stored: pa.Schema) -> pa.Schema:
+    def like(self, stored: Iterable[pa.Field]) -> pa.Schema:
         """Return all columns, with vectors of the width that they have in ``stored``."""
-        vectors = {column.name for column in self.columns if column.type == VECTOR}
-        widths = (getattr(f.type, "list_size", 1) for f in stored if f.name in vectors)
-        return self.of_width(next(widths, 1))
-
-    def of_width(self, width: int | None) -> pa.Schema:
-        """Return all columns, with vectors of ``width`` numbers; without vectors for None."""
         import pyarrow as pa
 
-        fields = []
-        for name, kind, nullable, _ in self.columns:
-            if kind != VECTOR:
-                item = pa.type_for_alias(kind.removesuffix("[]"))
-                of_column = pa.list_(item) if kind.endswith("[]") else item
-                fields.append(pa.field(name, of_column, nullable=nullable))
-            elif width is not None:
-                item = pa.field("item", pa.float16(), nullable=False)
-                fields.append(pa.field(name, pa.list_(item, width), nullable=nullable))
-        return pa.schema(fields)
+        widths = {field.name: getattr(field.type, "list_size", 1) for field in stored}
+        return pa.schema([column.field(widths.get(column.name, 1)) for column in self.columns])
 
 
 def table(text: str) -> Table:
     """Return the table that a text declares. Raises ``KeyError`` for a column without a meaning."""
-    lines_above, columns = [], []
+    about, columns = "", []
     for line in _lines(text):
         first = COLUMN.match(line)
         if first is None:
-            lines_above.append(line)
+            about += f"{line} "
         elif line[first.end() :].startswith(": "):
             columns.append(_column(first, line[first.end() + 2 :]))
         else:
             columns += map(_column, COLUMN.finditer(line))
-    name, _, description = " ".join(lines_above).partition(": ")
+    name, _, description = about.strip().partition(": ")
     fixed = tuple(column for column in columns if not column.name.endswith("*"))
     further = next((column.name[:-1] for column in columns if column.name.endswith("*")), None)
     return Table(name, description, fixed, further)
@@ -145,6 +143,5 @@ def table(text: str) -> Table:
 
 def _column(declared: re.Match[str], meaning: str = "") -> Column:
     name, kind, null = declared.groups()
-    return Column(
-        name, kind, bool(null), meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
-    )
+    meaning = meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
+    return Column(name, kind, bool(null), meaning)

@@ -1,4 +1,5 @@
-"""SHA-256 digests of texts, and of files, each read once for as long as it does not change.
+"""SHA-256 digests of texts, of results by what they are made from, and of files, each read once for
+as long as it does not change.
 
 As git does for its index, a file is known again by path, size, times, inode and device. Among them
 is the time of a status change, which nobody sets back. Digests are kept in a folder of ``results``,
@@ -11,13 +12,21 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from mamushi import __version__
 from mamushi.errors import COPY_RECEIPT, UserError
 from mamushi.io.files import read_json, sha256, write_text
 
+PACKAGES = (
+    *("torch", "transformers", "accelerate", "tokenizers", "safetensors"),
+    *("scikit-learn", "numpy", "pyarrow"),
+)
 STORE = Path("results/digests")
 MANY = 100
 """Files beyond which they have one digest together: the settings of a job are an argument of its
@@ -43,30 +52,35 @@ def of(path: str | os.PathLike[str]) -> str:
     return digest
 
 
+def _state(path: str | os.PathLike[str]) -> str:
+    """Return a file as it is now, in words; empty for one that cannot be looked at."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return json.dumps([os.path.abspath(path), status.st_size, *times, status.st_ino, status.st_dev])
+
+
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 by name of files that come from outside, so that another one runs again
     what reads it, whatever its date; a dry run does without those that are not there yet. More than
-    ``MANY`` have one together."""
+    ``MANY`` have one together. Raises ``UserError`` for a copy that is not what was fetched."""
     digests: dict[str, str] = {}
-    for path in filter(os.path.isfile, paths):
-        is_receipt = os.path.basename(path) == COPY_RECEIPT
-        digests |= _fetched(Path(path)) if is_receipt else {os.path.basename(path): of(path)}
+    for path in map(Path, filter(os.path.isfile, paths)):
+        if path.name != COPY_RECEIPT:
+            digests[path.name] = of(path)
+            continue
+        for name, file in read_json(path)["files"].items():
+            copy = path.parent / name
+            if not copy.is_file() or of(copy) != file["sha256"]:
+                do = "mamushi check fetches it again"
+                raise UserError("has changed since it was fetched", where=copy, do=do)
+            digests[os.path.basename(name)] = file["sha256"]
     if len(digests) <= MANY:
         return digests
     lines = "".join(f"{digests[name]} {name}\n" for name in sorted(digests))
     return {f"{len(digests)} files": hashlib.sha256(lines.encode()).hexdigest()}
-
-
-def _fetched(receipt: Path) -> dict[str, str]:
-    """Return the SHA-256 by name of the files of a copy. Raises ``UserError`` where one is not what
-    was fetched."""
-    files = read_json(receipt)["files"]
-    for name, file in files.items():
-        copy = receipt.parent / name
-        if not copy.is_file() or of(copy) != file["sha256"]:
-            do = "mamushi check fetches it again"
-            raise UserError("has changed since it was fetched", where=copy, do=do)
-    return {os.path.basename(name): file["sha256"] for name, file in files.items()}
 
 
 def of_text(text: str) -> str:
@@ -76,11 +90,22 @@ def of_text(text: str) -> str:
     return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def _state(path: str | os.PathLike[str]) -> str:
-    """Return a file as it is now, in words; empty for one that cannot be looked at."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ""
-    times = (status.st_mtime_ns, status.st_ctime_ns)
-    return json.dumps([os.path.abspath(path), status.st_size, *times, status.st_ino, status.st_dev])
+def versions() -> dict[str, str]:
+    """Return versions of Mamushi, Python and every package that can change a number."""
+    packages = {package: version(package) for package in PACKAGES}
+    return {"mamushi": __version__, "python": platform.python_version(), **packages}
+
+
+def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, Any]:
+    """Return the one identity of a result, ``{"settings", "inputs": {name: sha256}, "versions"}``,
+    for its card or metadata. No times, so that the same inputs give the same bytes."""
+    return {
+        "settings": dict(settings),
+        "inputs": {name: of(path) for name, path in sorted(inputs.items())},
+        "versions": versions(),
+    }
+
+
+def fingerprint(origin: Mapping[str, Any]) -> str:
+    """Return the identity as a name: SHA-256 of its canonical JSON."""
+    return hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()

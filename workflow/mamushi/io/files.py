@@ -89,19 +89,25 @@ def sweep(target: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def sha256(path: str | os.PathLike[str]) -> str:
-    """Return hexadecimal SHA-256 digest of a file's bytes. Raises ``UserError`` when it is
-    missing."""
-    with _reading(path), open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
 @contextlib.contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def reading(path: str | os.PathLike[str], do: str = "delete it and run again") -> Iterator[None]:
+    """Raise ``UserError`` for what goes wrong in the block with a file that is missing or
+    damaged."""
     try:
         yield
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
+    except Exception as error:
+        if isinstance(error, UserError | MemoryError) or getattr(error, "errno", None):
+            raise
+        raise UserError(f"damaged ({error})", where=path, do=do) from None
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Return hexadecimal SHA-256 digest of a file's bytes. Raises ``UserError`` when it is
+    missing."""
+    with reading(path), open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 SEAL = "crc32"
@@ -129,20 +135,16 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a JSON file of this program. Raises ``UserError`` when it is missing, damaged or
     changed, or has no checksum."""
     value = read_plain_json(path)
-    if not isinstance(value, dict) or value.pop(SEAL, None) != _checksum(value):
-        problem = "damaged, changed by hand, or of an earlier version (its checksum differs)"
-        raise UserError(problem, where=path, do="delete it and run again")
+    with reading(path):
+        if not isinstance(value, dict) or value.pop(SEAL, None) != _checksum(value):
+            raise ValueError("or changed by hand, or of an earlier version: its checksum differs")
     return value
 
 
 def read_plain_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file of another program. Raises ``UserError`` when it is missing or damaged."""
-    try:
-        with _reading(path):
-            return json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    # Also an integer of more digits than Python reads.
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"not valid JSON ({error})", where=path, do="make it again") from None
+    with reading(path, do="make it again"):
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
 
 
 def _checksum(value: Any) -> str:

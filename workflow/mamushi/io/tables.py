@@ -13,9 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.errors import UserError
 from mamushi.io.domains import *  # noqa: F403
-from mamushi.io.files import atomic, write_text
+from mamushi.io.files import atomic, reading, write_text
 from mamushi.io.schemas import Table
 
 RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
@@ -114,18 +113,13 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 @contextmanager
 def _opened(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetFile]:
     """Open a table that has the columns of its schema. Its pages are checked as they are read."""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            stored = file.schema_arrow
-            for field in kind.like(stored) if kind else ():
-                if field.name not in stored.names or stored.field(field.name).type != field.type:
-                    raise ValueError(f"{field.name!r} should be {field.type}")
-            yield file
-    except FileNotFoundError:
-        raise UserError("no such file", where=path, do="check the path") from None
-    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
-        do = "delete it and run again"
-        raise UserError(f"damaged ({error})", where=path, do=do) from None
+    checked: Any = {"page_checksum_verification": True, "pre_buffer": False}
+    with reading(path), pq.ParquetFile(path, **checked) as file:
+        stored = file.schema_arrow
+        for field in kind.like(stored) if kind else ():
+            if field.name not in stored.names or stored.field(field.name).type != field.type:
+                raise ValueError(f"{field.name!r} should be {field.type}")
+        yield file
 
 
 def publish(

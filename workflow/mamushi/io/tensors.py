@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from mamushi.errors import UserError
+from mamushi.io.files import reading
 
 
 def header(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -24,13 +25,8 @@ def header(metadata: Mapping[str, Any]) -> dict[str, str]:
 def trained_metadata(path: str | Path) -> dict[str, Any]:
     """Return the metadata of a file of trained tensors. Raises ``UserError`` when it is missing or
     damaged."""
-    try:
-        with safe_open(path, "np") as file:
-            return dict(json.loads((file.metadata() or {})["mamushi"]))
-    except FileNotFoundError:
-        raise UserError("no such file", where=path, do="check the path") from None
-    except (OSError, LookupError, ValueError, SafetensorError) as error:
-        raise UserError(f"damaged ({error})", where=path, do="delete it and run again") from None
+    with reading(path), safe_open(path, "np") as file:
+        return dict(json.loads((file.metadata() or {})["mamushi"]))
 
 
 def drop_others(card: Path, made_from: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
-from mamushi.io.provenance import provenance
+from mamushi.io.digests import provenance
 from mamushi.running import identity
 
 PACKAGES = Path(__file__).parents[2]

@@ -96,7 +96,7 @@ def state_of(card: Path) -> Path:
 
 def checkpoint_of(card: Path, job: Job) -> Checkpoint:
     """Return where the state of a job's training is kept, beside its card."""
-    from mamushi.io.provenance import fingerprint
+    from mamushi.io.digests import fingerprint
     from mamushi.lm.storage import Checkpoint
 
     seconds = float(job.execution.checkpoint_seconds)

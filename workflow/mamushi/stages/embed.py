@@ -35,8 +35,8 @@ def embed(
     block of texts that it has finished."""
     import numpy as np
 
+    from mamushi.io.digests import fingerprint
     from mamushi.io.files import atomic
-    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.io.vectors import ranked, write_vectors
     from mamushi.lm.embed import embed

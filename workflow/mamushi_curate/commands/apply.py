@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url, is_remote
+from mamushi.io.digests import versions
 from mamushi.io.files import read_json, sha256, write_json
-from mamushi.io.provenance import versions
 from mamushi.io.tabular import find
 from mamushi_curate.commands import _places, _row_options
 from mamushi_curate.matching import RowRemoval

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
+from mamushi.io.digests import versions
 from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
-from mamushi.io.provenance import versions
 from mamushi.io.tensors import trained_metadata
 from mamushi.registry import load, plugins
 from mamushi_curate.commands import _row_options

@@ -30,8 +30,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError, located
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_plain_json
-from mamushi.io.provenance import fingerprint
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi_extras.audit.answers import NO, YES
 

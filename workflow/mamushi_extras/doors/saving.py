@@ -23,8 +23,8 @@ from sklearn.preprocessing import normalize
 
 from mamushi.errors import UserError, located
 from mamushi.io import digests, paths
+from mamushi.io.digests import provenance
 from mamushi.io.files import atomic, read_json
-from mamushi.io.provenance import provenance
 from mamushi.io.tables import read_metadata
 from mamushi.io.tensors import header
 from mamushi.lm.tokens import CHATS

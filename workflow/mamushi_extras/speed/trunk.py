@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from mamushi.io.digests import fingerprint
 from mamushi.io.domains import EVALUATION, FORGET, INFERENCE, RETAIN
 from mamushi.io.files import atomic
-from mamushi.io.provenance import fingerprint
 from mamushi.lm.attention import Documents, supports
 from mamushi.lm.batches import batch_of, batches
 from mamushi.lm.loss import run

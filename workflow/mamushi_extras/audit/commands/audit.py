@@ -90,8 +90,8 @@ def draw_audit(args: argparse.Namespace) -> None:
     import numpy as np
 
     from mamushi.evidence.ranking import read_texts_of
+    from mamushi.io.digests import fingerprint
     from mamushi.io.files import read_json, write_json, write_text
-    from mamushi.io.provenance import fingerprint
     from mamushi.selection.removals import digest_of_ids
     from mamushi_curate.commands import _removal_list
     from mamushi_extras.audit import auditing

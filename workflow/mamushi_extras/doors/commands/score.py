@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
+    from mamushi.io.digests import provenance
     from mamushi.io.files import atomic
-    from mamushi.io.provenance import provenance
     from mamushi.io.tables import write_table
     from mamushi_curate.rewriting import refuse_existing
     from mamushi_extras.doors.schemas import NEW_SCORES
