@@ -1,4 +1,4 @@
-"""The primary measurement, from files of a run whose truth is known."""
+"""What a removal changes, and who pays for it, from files of runs whose truth is known."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,15 @@ import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.evaluation.effects import NO, UNKNOWN, YES
+from mamushi.data.labels import Labelled
+from mamushi.evaluation.effects import NO, UNKNOWN, YES, groups
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_table, write_table
+from tests.support.score_files import unknown_texts
 
 N, MARGIN = 240, 0.02
+AT = {"dataset": "d", "model": "m"}
 SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1}
 COST = {"ours": 0.1}
 DEEP = {"random": 0.3, "random_2": 0.1, "ours": 0.0, "back": 0.6}
@@ -24,7 +27,7 @@ GRID: dict[str, Any] = {
 }  # fmt: skip
 
 
-def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int = 60) -> None:
+def write_run(folder: Path, seeds: range) -> None:
     """Write models that recover ``SHARE`` of a gap, at a ``COST`` of the retain domain in nats."""
     rng, drawn = np.random.default_rng(0), np.random.default_rng(3)
     ids, forget = [f"t{i:03d}" for i in range(N)], np.arange(N) % 2 == 0
@@ -42,7 +45,7 @@ def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int =
     tokens = rng.integers(3, 20, N)
     tokens[5] = 0
     base = rng.normal(3, 0.3, N)
-    opens = forget * (gap + 0.1 * rng.normal(size=N))
+    opens = forget * (0.4 + 0.1 * rng.normal(size=N))
     for seed in seeds:
         changes = {"beta0": (0.0 * opens, 0.0), "gold": (opens, 1.0)}
         for name, share in SHARE.items():
@@ -50,7 +53,7 @@ def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int =
             arm = f"retrained/{name}/beta0.50"
             changes[arm] = (change + 0.01 * rng.normal(), DEEP[name])
         for arm, (change, of_deep) in changes.items():
-            at = {"dataset": "d", "model": "m", "seed": seed, "arm": arm}
+            at = {**AT, "seed": seed, "arm": arm}
             nll = (base + 0.05 * seed + change + 0.02 * rng.normal(size=N)) * tokens
             deep = (base + of_deep * opens / 4 + 0.02 * drawn.normal(size=N)) * tokens
             # Every fourth text is sampled.
@@ -58,14 +61,11 @@ def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int =
             raked = pa.array(sampled, mask=np.isnan(sampled))
             columns = {"id": ids, "tokens": tokens, "nll": nll, "deep": raked}
             write_table(paths.under(folder, paths.NLL, **at), schemas.NLL, columns)
-            settings = {"training": {"steps": "by_data" if gold_steps < 60 else "aligned"}}
-            steps = gold_steps if arm == "gold" else 60
-            write_json(
-                paths.under(folder, paths.CARD, **at), {"steps": steps, "settings": settings}
-            )
+            card = {"steps": 60, "settings": {"training": {"steps": "aligned"}}}
+            write_json(paths.under(folder, paths.CARD, **at), card)
 
 
-def table(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
+def effects(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
     """Run the stage, and return the table's rows by selector."""
     by_chance = {name: name.startswith("random") for name in SHARE}
     grid = {**GRID, "seeds": list(seeds)}
@@ -79,7 +79,7 @@ def table(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> None:
     write_run(tmp_path, range(seeds))
-    rows = table(tmp_path, range(seeds))
+    rows = effects(tmp_path, range(seeds))
     assert list(rows) == ["random", "ours", "back"]
     ours, chance, back = rows["ours"], rows["random"], rows["back"]
     # Both lists of chance are one selector, and what it is compared with.
@@ -99,3 +99,112 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
     assert (ours["non_inferior"], ours["retain_change"]) == (NO, pytest.approx(0.1, abs=0.03))
     assert chance["non_inferior"] in (YES, UNKNOWN) and chance["retain_margin"] == MARGIN
     assert seeds != 3 or not ours["pooled"]
+
+
+def labelled(**labels: Any) -> Labelled:
+    rng = np.random.default_rng(0)
+    return Labelled(np.arange(N) % 2 == 0, rng.integers(1, 90, N).astype(float), labels, {})
+
+
+def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
+    topic = np.array([["a", None, "b"][i % 3] for i in range(N)], dtype=object)
+    flag = np.where(np.arange(N) % 5 == 0, np.nan, np.arange(N) % 2)
+    texts = labelled(label_topic=topic, label_flag=flag, label_size=np.arange(N, dtype=float))
+    counted = np.arange(N) != 7
+    expected = {
+        "all": (counted, {"all"}),
+        "words": (counted, {"short", "medium", "long"}),
+        "label_topic": (counted & (topic != None), {"a", "b"}),  # noqa: E711
+        "label_flag": (counted & ~np.isnan(flag), {"0", "1"}),
+        "label_size": (counted, {"low", "middle", "high"}),
+    }
+    listed = groups(texts, counted)
+    assert all(set(texts.forget[group.rows]) == {group.domain == "forget"} for group in listed)
+    for name, (there, values) in expected.items():
+        of_column = [group for group in listed if group.subgroup == name]
+        assert sorted(np.concatenate([group.rows for group in of_column])) == [
+            *np.flatnonzero(there)
+        ]
+        assert {group.value for group in of_column} == values
+    longest = {p.value: texts.words[p.rows].max() for p in listed if p.subgroup == "words"}
+    assert longest["short"] < longest["medium"] < longest["long"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two seeds, in which retain texts of the topic `b` are predicted worse by 0.5 nats a token."""
+    folder, rng = tmp_path / "results", np.random.default_rng(0)
+    ids = [f"t{i:03d}" for i in range(N)]
+    topic = np.array(["a" if i % 4 < 2 else "b" for i in range(N)])
+    forget = np.arange(N) % 2 == 0
+    # Of the texts that are ranked, thirty are of the topic `a` and ten of `b`; those of the retain
+    # domain, and of another section, are in no list.
+    more = 60
+    examples = {
+        "id": ids + [f"r{i:02d}" for i in range(more)],
+        "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N + more)],
+        "domain": [*np.where(forget, "forget", "retain"), *["forget"] * 50, *["retain"] * 10],
+        "section": ["evaluation"] * N + ["inference"] * 40 + ["contamination"] * 20,
+        "log_density_ratio": pa.nulls(N + more, pa.float64()),
+        "group": pa.nulls(N + more, pa.string()),
+        "label_topic": [*topic, *["a"] * 30, *["b"] * 30],
+        # Of the forget domain, nine texts have the first value.
+        "label_few": np.arange(N + more) > 17,
+    }
+    write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
+    tokens = rng.integers(1, 20, N)
+    for seed in (0, 1):
+        run = {**AT, "seed": seed}
+        beta0 = (3 + seed + rng.normal(0, 0.2, N)) * tokens
+        gold = beta0 + forget * tokens
+        after = beta0 + (~forget & (topic == "b")) * 0.5 * tokens + rng.normal(0, 0.1, N) * tokens
+        for arm, nll in {"beta0": beta0, "gold": gold, "retrained/vmf/beta0.50": after}.items():
+            columns = {"id": ids, "tokens": tokens, "nll": nll, "deep": [None] * N}
+            write_table(paths.under(folder, paths.NLL, **run, arm=arm), schemas.NLL, columns)
+        # One seed lists 18 of `a` and 2 of `b`, the other 15 and 5.
+        names = [f"r{i:02d}" for i in [*range(18 - 3 * seed), *range(30, 32 + 3 * seed)]]
+        listed = {"id": names, "score": np.zeros(20), "rank": np.arange(20) + 1}
+        at = paths.under(folder, paths.REMOVAL, **run, selector="vmf", beta="0.50")
+        write_table(at, schemas.REMOVALS, {**listed, **unknown_texts(20)})
+    return folder
+
+
+def subgroups(root: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Run the stage, and return the table's rows by domain, column and value."""
+    grid = {**GRID, "seeds": [0, 1], "selectors": ["vmf"]}
+    settings = json.dumps({"grid": grid, "ranked": ["vmf"]})
+    words = ["--root", str(root), "--out-folder", str(root / "tables")]
+    assert main(["subgroups", *words, "--settings", settings]) == 0
+    rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
+    return {(row["domain"], row["subgroup"], row["value"]): row for row in rows}
+
+
+def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
+    rows = subgroups(root)
+    pays, other = rows["retain", "label_topic", "b"], rows["retain", "label_topic", "a"]
+    assert (pays["texts"], pays["seeds"], pays["beta"]) == (60, 2, 0.5)
+    assert 0 < pays["to_beta0_low"] < pays["to_beta0"] == pytest.approx(0.5, abs=0.05)
+    assert other["to_beta0_low"] < 0 < other["to_beta0_high"]
+    assert rows["forget", "all", "all"]["to_gold"] == pytest.approx(-1.0, abs=0.05)
+    assert rows["retain", "all", "all"]["to_beta0"] == pytest.approx(0.25, abs=0.08)
+    # Gold is a nat a token above beta 0 everywhere in the forget domain, the removal nowhere.
+    every = rows["forget", "all", "all"]
+    assert every["recovered_low"] < 0 < every["recovered_high"] < 0.1
+    # Too few texts for an interval, and so for a share.
+    few = rows["forget", "label_few", "0"]
+    assert (few["texts"], few["to_gold_low"], few["recovered"]) == (9, None, None)
+
+
+def test_a_list_is_told_by_the_parts_of_the_forget_domain(root: Path) -> None:
+    rows, names = subgroups(root), ("ranked", "listed", "of_list")
+    told = {key: tuple(row[name] for name in names) for key, row in rows.items()}
+    assert told["forget", "all", "all"] == (40, 0.5, 1.0)
+    a, b = told["forget", "label_topic", "a"], told["forget", "label_topic", "b"]
+    assert a == (30, pytest.approx(0.55), pytest.approx(33 / 40))
+    assert b == (10, pytest.approx(0.35), pytest.approx(7 / 40))
+    # By the lengths of the held-out texts: up to 4 words are short.
+    short = sum(i % 9 + 2 <= 4 for i in range(N, N + 40))
+    assert told["forget", "words", "short"][0] == short
+    # None of those that are ranked has this value.
+    assert told["forget", "label_few", "0"] == (0, None, None)
+    assert {values for key, values in told.items() if key[0] == "retain"} == {(None,) * 3}
