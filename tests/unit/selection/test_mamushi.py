@@ -110,8 +110,8 @@ def test_no_example_is_scored_by_a_network_that_saw_it(pool):
     assert abs(run("mamushi", noise, **SMALL).details["auc"] - 0.5) < 0.05
 
 
-def folds_of(pool, k, keep=None):
-    """The tasks that cross_fit makes, of the first ``keep`` training rows of each."""
+def folds_of(pool, k):
+    """The tasks that cross_fit makes."""
     tasks = []
 
     def spy(task):
@@ -119,9 +119,7 @@ def folds_of(pool, k, keep=None):
         return np.arange(len(task.held), dtype=float), {}
 
     cross_fit(pool, {"folds": k}, 0, spy, "spy")
-    if keep is None:
-        return tasks
-    return [dataclasses.replace(t, train=t.train[:n]) for t, n in zip(tasks, keep, strict=True)]
+    return tasks
 
 
 def test_statistics_come_from_the_training_folds(pool):
@@ -176,7 +174,8 @@ def fit_counting(losses, monkeypatch, pool, **changes):
     """Epochs and best epoch when the held-out losses are these."""
     left = iter(losses)
     monkeypatch.setattr(mlp, "held_out_loss", lambda *_: next(left))
-    task = folds_of(pool, 3, keep=(300, 300, 300))[0]
+    task = folds_of(pool, 3)[0]
+    task = dataclasses.replace(task, train=task.train[:300])
     states, step = [], mlp.step
     monkeypatch.setattr(
         mlp,

@@ -1,7 +1,6 @@
 """The pool, its ranking, folds, statistics and rank measures."""
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
@@ -19,22 +18,12 @@ from mamushi.selection.statistics import standard_scale, sums
 from tests.support.score_files import write_embeddings, write_examples
 
 
-def make_pool(n=200, d=6, share=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    forget = rng.random(n) < share
-    x = rng.normal(3.0, 2.0, (n, d)).astype(np.float16)
-    x[:, 1] = 7.7  # a constant column with a large mean
-    ids = np.array([f"t{i:04d}" for i in rng.permutation(n)], dtype=object)
-    return Pool(ids, forget, x)
-
-
-def write_inputs(folder, embeddings, ids, domains, *, ratio=None, listed=None, listed_domains=None):
+def write_inputs(folder, embeddings, ids, domains, *, listed=None, listed_domains=None):
     """Another section has other examples, which are none of the pool's business."""
     paths = folder / "embeddings.parquet", folder / "examples.parquet"
     write_embeddings(paths[0], ids, domains, np.asarray(embeddings, dtype=np.float16))
     listed, domains = listed or ids, listed_domains or domains
-    ratio = pa.array([*(ratio or [None] * len(listed)), None], pa.float64())
-    more = {"text": ["words"] * (len(listed) + 1), "log_density_ratio": ratio}
+    more = {"text": ["words"] * (len(listed) + 1)}
     more["section"] = ["inference"] * len(listed) + ["evaluation"]
     write_examples(paths[1], [*listed, "other"], [*domains, "forget"], **more)
     return paths
@@ -66,22 +55,16 @@ OTHERS = "its examples are not those of"
 
 
 @pytest.mark.parametrize(
-    ("vectors", "ids", "examples", "message"),
+    ("vectors", "examples", "message"),
     [
-        (
-            [*VECTORS[:2], [5, np.nan]],
-            IDS,
-            {},
-            r"embeddings\.parquet: the embedding of 'c' holds NaN",
-        ),
-        (VECTORS, IDS, {"listed": IDS[::-1]}, OTHERS),
-        (VECTORS, IDS, {"listed": ["b", "a", "x"]}, OTHERS),
-        (VECTORS, IDS, {"listed_domains": ["forget"] * 3}, OTHERS),
+        ([*VECTORS[:2], [5, np.nan]], {}, r"embeddings\.parquet: the embedding of 'c' holds NaN"),
+        (VECTORS, {"listed": IDS[::-1]}, OTHERS),
+        (VECTORS, {"listed_domains": ["forget"] * 3}, OTHERS),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(vectors, ids, examples, message, tmp_path):
+def test_tables_that_do_not_fit_are_refused(vectors, examples, message, tmp_path):
     with pytest.raises(UserError, match=message):
-        read_pool(*write_inputs(tmp_path, vectors, ids, DOMAINS, **examples))
+        read_pool(*write_inputs(tmp_path, vectors, IDS, DOMAINS, **examples))
 
 
 def test_rank_is_by_score_then_id_or_by_the_order_of_a_selector():
@@ -99,7 +82,11 @@ def test_rank_is_by_score_then_id_or_by_the_order_of_a_selector():
 
 
 def test_fold_statistics_equal_standard_scaler(monkeypatch):
-    pool = make_pool(500, 6)
+    rng = np.random.default_rng(0)
+    x = rng.normal(3.0, 2.0, (500, 6)).astype(np.float16)
+    x[:, 1] = 7.7  # a constant column with a large mean
+    ids = np.array([f"t{i:04d}" for i in rng.permutation(500)], dtype=object)
+    pool = Pool(ids, rng.random(500) < 0.3, x)
     monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 64)
     fold = stratified_folds(pool.forget, 5, seed=3)
     totals = sums(pool, fold, 5)

@@ -117,33 +117,29 @@ def test_vmf(pool):
 
 
 def test_random_depends_on_seed_and_ids_alone(pool):
-    first, again, other = (run("random", pool, seed=s) for s in (1, 1, 2))
-    assert np.isnan(first.scores[~pool.forget]).all()
-    assert np.array_equal(first.scores, again.scores, equal_nan=True)
-    assert rank_forget(pool, first).tolist() != rank_forget(pool, other).tolist()
+    first, other = (rank_forget(pool, run("random", pool, seed=s)).tolist() for s in (1, 2))
+    assert first != other
     shuffle = np.random.default_rng(0).permutation(300)
     moved = Pool(pool.ids[shuffle], pool.forget[shuffle], pool.embeddings[shuffle])
-    assert moved.ids[rank_forget(moved, run("random", moved, seed=1))].tolist() == (
-        pool.ids[rank_forget(pool, first)].tolist()
-    )
+    again = rank_forget(moved, run("random", moved, seed=1))
+    assert moved.ids[again].tolist() == pool.ids[first].tolist()
 
 
 def tricky(kind: str) -> np.ndarray:
     """Points between which float32 cannot tell who is farther."""
     rng = np.random.default_rng(2)
     if kind == "plain":
-        return rng.normal(size=(90, 20)).astype(np.float16)
-    if kind == "grid":  # Most distances are shared by many pairs.
-        return rng.permutation(np.indices((6, 6, 6)).reshape(3, -1).T).astype(np.float16)
-    if kind == "copies":
-        return np.repeat(rng.normal(size=(60, 40)), 4, axis=0)[rng.permutation(240)].astype(
-            np.float16
-        )
-    if kind == "near copies":  # Distances a hundred thousandth of the norms.
+        points = rng.normal(size=(90, 20))
+    elif kind == "grid":  # Most distances are shared by many pairs.
+        points = rng.permutation(np.indices((6, 6, 6)).reshape(3, -1).T)
+    elif kind == "copies":
+        points = np.repeat(rng.normal(size=(60, 40)), 4, axis=0)[rng.permutation(240)]
+    elif kind == "near copies":  # Distances a hundred thousandth of the norms.
         base = rng.normal(size=(30, 64)).repeat(8, axis=0) * 100
-        return (base + rng.normal(size=base.shape) * 0.1).astype(np.float16)
-    assert kind == "far from zero"
-    return (1000 + rng.integers(0, 3, (300, 64))).astype(np.float16)
+        points = base + rng.normal(size=base.shape) * 0.1
+    else:
+        points = 1000 + rng.integers(0, 3, (300, 64))
+    return points.astype(np.float16)
 
 
 @pytest.mark.parametrize("gram", [kcenter.GRAM, 0])
@@ -189,30 +185,16 @@ CHEAP = ("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "lr_maha", 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not RECORD.exists(), reason="the peak cannot be reset here")
-def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
+def test_no_selector_makes_a_wide_copy_of_the_embeddings():
     """16 MiB of embeddings; in float32 they would take 32, in float64 64."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((16384, 512), dtype=np.float32).astype(np.float16)
-    forget = np.arange(16384) % 64 == 0
     ids = np.array([f"t{i:05d}" for i in range(16384)], dtype=object)
-    large = Pool(ids, forget, x)
-    # Each network more keeps the places of its folds, 8 bytes a text.
-    quick = {"hidden": [16], "folds": 2, "epochs": 1, "batch_size": 256, "seeds_averaged": 1}
-    bf16, fp32 = ({**quick, "precision": precision} for precision in ("bf16", "fp32"))
-    monkeypatch.setattr("mamushi.selection.mlp.PREDICT", 256)
-    calls = {name: partial(run, name, large) for name in CHEAP}
-    calls |= {name: partial(run, "mamushi", large, **more) for name, more in
-              (("bf16", bf16), ("fp32", fp32))}  # fmt: skip
-    for call in calls.values():
+    large = Pool(ids, np.arange(16384) % 64 == 0, x)
+    for name in CHEAP:
+        call = partial(run, name, large)
         call()  # What is imported and planned once is not its memory.
-    peak = {name: peak_mib(call) for name, call in calls.items()}
-    # bf16 has one copy in bfloat16. What an allocator keeps from earlier tests adds up to 10.
-    allowed = {"bf16": 16 + 24}
-    assert {name: found for name, found in peak.items() if found > allowed.get(name, 24)} == {}
-
-
-def test_oracle_is_the_truth(pool):
-    assert np.array_equal(run("oracle", pool).scores, pool.truth)
+        assert peak_mib(call) <= 24, name
 
 
 def test_anti_mamushi_negates_and_keeps_the_folds(pool):
