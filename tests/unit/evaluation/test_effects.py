@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.data.labels import Labelled
+from mamushi.data.labels import TextProperties
 from mamushi.evaluation.effects import NO, UNKNOWN, YES, groups
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
@@ -101,9 +101,9 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
     assert seeds != 3 or not ours["pooled"]
 
 
-def labelled(**labels: Any) -> Labelled:
+def labelled(**labels: Any) -> TextProperties:
     rng = np.random.default_rng(0)
-    return Labelled(np.arange(N) % 2 == 0, rng.integers(1, 90, N).astype(float), labels, {})
+    return TextProperties(np.arange(N) % 2 == 0, rng.integers(1, 90, N) + 0.0, np.zeros(N), labels)
 
 
 def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
