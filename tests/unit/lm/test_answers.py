@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mamushi.evidence.predicted import Proxy
-from mamushi.lm import device, raking, tokens
+from mamushi.lm import device, tokens
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.unigram import token_counts
@@ -74,7 +74,7 @@ def test_words_are_counted_where_they_are_predicted() -> None:
     every = np.ones(len(TEXTS), dtype=bool)
     assert token_counts(TEXTS, every, VOCABULARY).sum(0).tolist() == counts.tolist()
     assert editing.fold_counts(TEXTS, 0, VOCABULARY).sum(0).tolist() == counts.tolist()
-    assert raking._predicted(TEXTS).tolist() == expected.tolist()
+    assert TEXTS.tokens[TEXTS.predicted].tolist() == expected.tolist()
     options = {"seed": 0, "accelerator": CPU, "batch_tokens": 40}
     places = editing.read_places(model("llama"), TEXTS, 9999, **options)
     assert places.tokens.tolist() == expected.tolist() and len(places.folds) == len(expected)

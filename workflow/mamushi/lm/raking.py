@@ -50,17 +50,9 @@ class Raking:
     """q of each half, (2, T)."""
 
 
-def _predicted(texts: TokenSet) -> NDArray[np.int64]:
-    """Return the tokens that are predicted, text after text: all but each text's first, or those
-    of them that count."""
-    later = np.ones(len(texts.tokens), bool) if texts.weights is None else texts.weights > 0
-    later[texts.offsets[:-1][texts.lengths > 0]] = False
-    return texts.tokens[later].astype(np.int64)
-
-
 def _counts(texts: TokenSet, columns: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how often each of ``columns`` (T,) is to be predicted in the texts."""
-    tokens = _predicted(texts)
+    tokens = texts.tokens[texts.predicted]
     tokens = tokens[np.isin(tokens, columns)]
     return np.bincount(np.searchsorted(columns, tokens), minlength=len(columns)).astype(float)
 
@@ -79,7 +71,8 @@ def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Ra
     if len(chosen) < FEWEST:
         return None
     rows, halves = possible[chosen], (digests[chosen] % np.uint64(2)).astype(np.int64)
-    columns = np.unique(_predicted(subset(held_out, rows)))
+    chosen_texts = subset(held_out, rows)
+    columns = np.unique(chosen_texts.tokens[chosen_texts.predicted]).astype(np.int64)
     before = _counts(inference, columns) + PSEUDO
     counts = [
         _counts(subset(held_out, rows[halves != half]), columns)

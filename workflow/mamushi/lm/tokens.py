@@ -214,6 +214,13 @@ class TokenSet:
         return np.flatnonzero(self.weights_of(row)[1:]) + 1
 
     @property
+    def predicted(self) -> np.ndarray:
+        """Return where in ``tokens`` those are that are predicted, int64 (predicted,)."""
+        later = np.ones(len(self.tokens), bool) if self.weights is None else self.weights > 0
+        later[self.offsets[:-1][self.lengths > 0]] = False
+        return np.flatnonzero(later)
+
+    @property
     def lengths(self) -> np.ndarray:
         """Tokens of each row, int64 (rows)."""
         return np.diff(self.offsets)
