@@ -12,36 +12,54 @@ import pyarrow as pa
 import pytest
 import trl
 from accelerate.state import AcceleratorState, PartialState
+from transformers import PreTrainedTokenizerBase
 from trl import chat_template_utils
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.lm import tiny
 from mamushi.lm.tokens import CHATS, read_tokens, write_tokens
 from mamushi_curate.tables.conversations import Conversations
-from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 
 CHAT = [
     {"role": "user", "content": "What is seven?"},
     {"role": "assistant", "content": "It is a number. <|im_end|>", "reasoning_content": "Brief."},
 ]
 SYSTEM = {"role": "system", "content": "Be brief."}
+NAMES = ("llama3", "qwen2_5", "qwen3", "gemma", "phi3")
+"""Families whose templates TRL has, as they are and with marks around what the assistant says."""
+SPECIAL = {
+    "llama3": ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
+    "gemma": ["<start_of_turn>", "<end_of_turn>"],
+    "phi3": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"],
+}
+FAMILY = {"llama3": "llama", "gemma": "gemma2", "phi3": "llama"}
+SAID = "system user assistant model What is the number of cats ? Be brief . It has seven words"
 EXPECTED = {
     "llama3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
     "<|start_header_id|>user<|end_header_id|>\n\nWhat is seven?<|eot_id|><|start_header_id|>"
     "assistant<|end_header_id|>\n\nIt is a number. <|im_end|><|eot_id|>",
-    "qwen2.5": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is seven?<|im_end|>"
+    "qwen2_5": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is seven?<|im_end|>"
     "\n<|im_start|>assistant\nIt is a number. <|im_end|><|im_end|>\n",
     "qwen3": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is seven?<|im_end|>\n"
     "<|im_start|>assistant\n<think>\nBrief.\n</think>\n\nIt is a number. <|im_end|><|im_end|>\n",
-    "smollm2": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is seven?<|im_end|>"
-    "\n<|im_start|>assistant\nIt is a number. <|im_end|><|im_end|>\n",
     "gemma": "<bos><start_of_turn>user\nWhat is seven?<end_of_turn>\n<start_of_turn>model\n"
     "It is a number. <|im_end|><end_of_turn>\n",
-    "mistral": "<|begin_of_text|>[INST] Be brief. [/INST][INST] What is seven? [/INST] It is a "
-    "number. <|im_end|><|end_of_text|>",
+    "phi3": "<|system|>\nBe brief.<|end|>\n<|user|>\nWhat is seven?<|end|>\n<|assistant|>\n"
+    "It is a number. <|im_end|><|end|>\n<|end_of_text|>",
 }
 """What each template makes of the conversation: written by hand."""
+
+
+def chat_tokenizer(name: str, kind: str = "chat_template") -> PreTrainedTokenizerBase:
+    """A small tokenizer with a family's template."""
+    of = name.partition("_")[0]
+    tokenizer = tiny.train_tokenizer(tiny.FAMILIES[FAMILY.get(of, "qwen2")], [SAID] * 3, 320)
+    tokens = SPECIAL.get(of, ["<|im_start|>", "<|im_end|>"])
+    tokenizer.add_special_tokens({"additional_special_tokens": tokens})
+    tokenizer.chat_template = getattr(chat_template_utils, f"{name}_{kind}")
+    return tokenizer
 
 
 def tokens_of(
@@ -61,7 +79,7 @@ def tokens_of(
     return read_table(path, schemas.TOKENS)["tokens"].to_pylist(), read_metadata(path)
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_conversation_is_what_its_template_writes(name: str, tmp_path: Path) -> None:
     turns = CHAT if name == "gemma" else [SYSTEM, *CHAT]
     tokenizer = chat_tokenizer(name)
@@ -69,8 +87,8 @@ def test_a_conversation_is_what_its_template_writes(name: str, tmp_path: Path) -
     assert ids == tokenizer(EXPECTED[name], add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(ids) == EXPECTED[name]
     # One BOS, where the template writes it.
-    assert metadata["bos_token_id"] == (ids[0] if tokenizer.bos_token else None)
-    assert ids.count(tokenizer.bos_token_id) == (tokenizer.bos_token is not None)
+    bos = tokenizer.bos_token_id if name in ("llama3", "gemma") else None
+    assert metadata["bos_token_id"] == bos and ids.count(bos) == (bos is not None)
 
 
 @pytest.fixture
@@ -96,7 +114,7 @@ def prepared(tokenizer: Any, rows: list[dict[str, Any]], folder: Path, **options
 
 
 @pytest.mark.usefixtures("accelerators")
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", NAMES)
 def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
     chats = [CHAT, CHAT[:1], [*CHAT, *CHAT]]
     rows = [{"messages": turns} for turns in chats]
@@ -135,14 +153,14 @@ def labels_of(path: Path, tokenizer: Any, chats: list[Any], most: int = 999) -> 
 
 
 @pytest.mark.usefixtures("accelerators")
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", NAMES)
 def test_answers_alone_are_the_labels_of_trl(name: str, tmp_path: Path) -> None:
     """Also where the conversations are cut; a template that does not mark them is refused."""
-    chats = [CHAT, [*CHAT, *CHAT], TOLD, *([] if name in ("gemma", "mistral") else [CALLED])]
-    marked, plain = chat_tokenizer(name), chat_tokenizer(name)
-    marked.chat_template = MARKED[name]
+    chats = [CHAT, [*CHAT, *CHAT], TOLD, *([] if name in ("gemma", "phi3") else [CALLED])]
+    plain, marked = chat_tokenizer(name), chat_tokenizer(name, "training_chat_template")
     rows = [{"messages": turns} for turns in chats]
-    for most in (999, 40):
+    # What Qwen2.5 says of itself where no system does is long.
+    for most in (999, 84 if name == "qwen2_5" else 40):
         theirs = prepared(marked, rows, tmp_path, max_length=most, assistant_only_loss=True)
         ours = labels_of(tmp_path / "tokens.parquet", marked, chats, most)
         assert ours == theirs["labels"][:] and {-100} < {*ours[0]}
@@ -152,12 +170,10 @@ def test_answers_alone_are_the_labels_of_trl(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("accelerators")
 @pytest.mark.parametrize("as_text", [False, True])
-@pytest.mark.parametrize("name", ["qwen2.5", "qwen3", "llama3", "qwen3_chat", "llama3_1_chat"])
+@pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "llama3_1"])
 def test_tools_are_what_trl_gives_the_template(name: str, as_text: bool, tmp_path: Path) -> None:
     """As a list of schemas and as its JSON; a row without any has none."""
-    tokenizer = chat_tokenizer("smollm2" if "chat" in name else name)
-    if "chat" in name:
-        tokenizer.chat_template = getattr(chat_template_utils, f"{name}_template")
+    tokenizer = chat_tokenizer(name)
     tools: Any = [json.dumps([TOOL]) if as_text else [TOOL], None]
     rows = [{"messages": CHAT, "tools": of_row} for of_row in tools]
     theirs = prepared(tokenizer, rows, tmp_path)
