@@ -67,8 +67,13 @@ auc_fold_max: Largest AUC of a fold.
 why: What is missing, and why; null where nothing is.
 low: Lower end of its 95% interval.
 high: Upper end of that interval.
+mean: Its mean over seeds.
 se: Its standard error.
 sd: Its standard deviation.
+gold: Where the share stands: `overshoots` where all of its interval is above 1, for a model that
+    knows less than gold is told from gold as well; `short of gold` where all is below, else `not
+    told from gold`. Null without an interval.
+random: The same less that of `random`, paired by seed and text.
 withheld: Why there is no interval.
 retain: The same of the retain domain.
 """

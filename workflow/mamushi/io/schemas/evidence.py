@@ -3,21 +3,19 @@
 from mamushi.io.columns import table
 
 SELECTION = table("""selection: How well each ranking tells the domains apart, before any
-retraining. Null where a selector has no score for retain texts, uses no folds, or the truth is not
-known.
+retraining. Null where a selector has no score for retain texts or folds, or no truth is known.
 dataset string, model string, seed int64, selector string
-auc float64?
-auc_fold_mean float64?, auc_fold_min float64?, auc_fold_max float64?
+auc float64?, auc_fold_mean float64?, auc_fold_min float64?, auc_fold_max float64?
 fold_offset float64?
 spearman_with_truth float64?: Rank correlation of score and exact log-density ratio over the forget
     texts; known for synthetic texts alone.
 ties int64""")
 
-DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, a row per cell
-and selector. Null where a selector has no score for retain texts, no folds, or a number is not
-defined.
+DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, in their unit, a
+row per cell and selector. Null where a selector has no score for retain texts or folds, or a number
+is not defined.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
-forget_mean float64: Mean score of the forget texts, in the unit of the score.
+forget_mean float64: Mean score of the forget texts.
 forget_sd float64
 forget_min float64: Their smallest score.
 forget_q25 float64: Their lower quartile.
@@ -30,21 +28,19 @@ retain_sd float64?
 fisher float64?: Fisher discriminability: difference of the domains' means over their root mean
     variance.
 auc float64?
-auc_low float64?: Lower end of its 95% interval for a ranking by all texts: by groups of texts, or
-    of independent texts where there are no groups.
-auc_high float64?: Null, as is the lower end, where texts come in groups that no column names.
+auc_low float64?: Lower end of its 95% interval for a ranking by all texts, by their groups; null
+    where texts come in groups that no column names.
+auc_high float64?
 auc_high_mislabelled float64?: Upper end against the right labels, if 5% of each domain's are wrong
     at random.
 groups int64?: Groups of texts that are not independent, a text without one being its own; null
     where no two texts share one.
 near_alike float64?: Where there are no groups, by how many standard errors near texts share a
-    domain more often than their vectors explain; above 1.645 they come in groups, and the AUC has
-    no interval.
+    domain more often than their vectors explain; above 1.645 they come in groups.
 auc_fold_mean float64?, auc_fold_sd float64?, auc_fold_min float64?, auc_fold_max float64?
 ece float64?: Expected calibration error over 15 bins of equal size, once the log prior odds are
     added; means something for estimates of the log-density ratio alone.
-fold_offset float64?
-ties int64""")
+fold_offset float64?, ties int64""")
 
 AGREEMENT = table("""agreement: How alike two selectors rank the forget texts: a row per cell, pair
 and budget of the grid. Ties of a score go by id.
@@ -65,7 +61,7 @@ singular_forget float64: The k-th singular value of the forget domain.
 singular_retain float64
 variance_forget float64: Share of the forget domain's whole variance in its first k components.
 variance_retain float64
-energy_forget float64: The same as a share of what all computed components hold: 1 in the last row.
+energy_forget float64: The same as a share of what all computed components hold.
 energy_retain float64
 power float64: Discriminative power of component k: variance over all texts of σ1⟨h, v1⟩ − σ2⟨h,
     v2⟩, with σ over the root of the domain's number of texts.
@@ -82,10 +78,8 @@ the scores of the selector that estimates it. The metadata hold `lost`, the vari
 the scores have lost of the ratio, and the verdict on it.
 id string, domain string
 score float64: The score that it was made from.
-log_ratio float64: The calibrated estimate of log p1(text)/p2(text), in nats, by a fit to other
-    texts.
-group int64?: The number of its group among those of these texts, by which intervals are made; null
-    where no two of them share one.""")
+log_ratio float64: Estimate of log p1(text)/p2(text), in nats, by a fit to other texts.
+group int64?: The number of its group, by which intervals are made; null where no two share one.""")
 
 CALIBRATION = table("""calibration: Whether the calibrated scores are a log-density ratio: checks
 that need no truth, a row each, with 95% intervals over resamples of the texts.
@@ -104,12 +98,10 @@ dataset string, model string, seed int64, selector string, beta float64, removed
 removal float64: KL(p1 ‖ p−S) in nats per text: how badly what remains predicts a forget text; more
     is better forgotten.
 removal_low float64, removal_high float64
-preservation float64: KL(p2 ‖ p−S) in nats per text, the same for retain texts; less is better kept.
-    An estimate can be below 0.
+preservation float64: KL(p2 ‖ p−S), the same for retain texts; less is better kept.
 preservation_low float64, preservation_high float64
 removal_true float64?: What the removal achieves by the exact ratio; null where no truth is known.
-preservation_true float64?: The same of preservation. By the truth no region of a budget is better
-    than that of `oracle` in either.""")
+preservation_true float64?: The same of preservation.""")
 
 PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
 of the texts that remain, before any retraining. Of selectors of texts and of tokens; none of those
@@ -124,9 +116,9 @@ dataset string, model string, selector string
 target string: `removal` (share of the full removal's gain) or `preservation` (most nats per text).
 value float64: What is asked of the target: a share, or nats per text.
 budget float64?: Recommended share of the forget set, linear between the frontier's budgets.
-budget_low float64?: Lower end of the interval that the seeds and their 95% bands span, rounded down
-    to hundredths.
-budget_high float64?: Upper end of that interval, rounded up to hundredths.
+budget_low float64?: Lower end of the interval that the seeds and their 95% bands span; both ends
+    are rounded outwards to hundredths.
+budget_high float64?
 reason string?: Why there is no budget; null where there is one.
 retraining float64?: The share of the texts, or of their tokens, that retraining needs by the table
     `predicted`, for removal; null where there is none, and for other targets.
@@ -136,18 +128,14 @@ RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a r
 fit and the ranking of all forget texts, with that of what it derives from. Reading, the loading of
 libraries and Snakemake are out.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
-wall_seconds float64?: Wall time, in seconds; null where the log does not say, because the scores
-    were kept as they were.
-cpu_seconds float64?: CPU time over all threads, in seconds; null as the wall time.""")
+wall_seconds float64?: Null, as the other, where the log does not say.
+cpu_seconds float64?: Seconds over all threads.""")
 
 RUNTIME_SUMMARY = table("""runtime_summary: The paper's table of run times: means and standard
 deviations over seeds of the table `runtime`, a row per dataset, model and selector.
-dataset string, model string, selector string, n_forget int64, n_retain int64
-seeds int64: Seeds with a time, over which the means go.
-wall_seconds_mean float64?: Null without a time.
-wall_seconds_sd float64?
-cpu_seconds_mean float64?: The same of the CPU time over all threads.
-cpu_seconds_sd float64?
+dataset string, model string, selector string, n_forget int64, n_retain int64, seeds int64
+wall_seconds_mean float64?, wall_seconds_sd float64?
+cpu_seconds_mean float64?, cpu_seconds_sd float64?
 paper_mean float64?: Seconds that the paper prints for selecting 60%, beside its own dataset and
     model alone, `jigsaw` and `gemma-2-2b`.
 paper_sd float64?""")

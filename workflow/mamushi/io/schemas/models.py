@@ -9,8 +9,7 @@ tokens int64: Their predicted tokens.
 nll float64: Mean negative log-likelihood per predicted token, in nats.
 perplexity float64: exp(nll).""")
 
-NLL = table("""nll: What a perplexity is made of, a row per text of the evaluation section, in the
-order of the examples.
+NLL = table("""nll: What a perplexity is made of, a row per held-out text, in order.
 id string
 tokens int64, nll float64
 deep float64?: The same with word frequencies taken out, of forget texts that are sampled for it:
@@ -21,8 +20,7 @@ TRAIN_LOG = table("""train_log: One fine-tune (or pretraining of a tiny model), 
 step.
 step int64
 epoch float64: Passes over the texts after this step; a fraction within a pass.
-loss float64: Mean negative log-likelihood per predicted token of the step's texts before its
-    update, in nats.
+loss float64: Mean NLL per predicted token of the step's texts before its update, in nats.
 tokens int64: Predicted tokens of the step.
 tokens_per_second float64, learning_rate float64, gradient_norm float64?, seconds float64""")
 
@@ -30,8 +28,8 @@ UNLEARN_LOG = table("""unlearn_log: One unlearning, a row per optimizer step tha
 step int64
 epoch float64: Passes over the selected forget texts after this step.
 loss float64: What the unlearner lowers, before the step's update.
-forget_loss float64: Mean negative log-likelihood per predicted token of the step's forget texts
-    before its update, in nats; where an unlearner trains on random labels, that of those labels.
+forget_loss float64: Mean NLL per predicted token of the step's forget texts before its update, in
+    nats; where an unlearner trains on random labels, that of those labels.
 retain_loss float64: The same of the step's retain texts.
 forget_mean float64: Mean of `forget_loss` over the last `unlearning.training.stop_window` steps, by
     which an unlearner stops, in nats.
@@ -41,8 +39,7 @@ tokens_per_second float64, learning_rate float64, gradient_norm float64, seconds
 CONTINUATIONS = table("""continuations: What one model says after each prompt, as token ids.
 prompt string
 prompt_tokens int32[]: Its token ids as the model reads them, chat template included.
-tokens int32[]: Token ids of the greedy continuation, with the token that ends it if it came to an
-    end.""")
+tokens int32[]: Token ids of the greedy continuation, with the one that ends it if one does.""")
 
 RELEARNING_CURVE = table("""relearning_curve: One model while it is fine-tuned on a few forget
 texts, a row per number of steps that is measured.

@@ -3,36 +3,25 @@
 from mamushi.io.columns import table
 
 SAD = table("""sad: Every measurement of the grid. Rows at β = 0 (nothing removed) and β = 1 (the
-gold standard itself) are models that all selectors of a cell share; they repeat for each, so that
-its curve is complete.
+gold standard itself) are models that all selectors of a cell share; they repeat for each.
 dataset string, model string, seed int64, selector string, beta float64
 removed int64: Texts that are removed or, by a selector of tokens, tokens that may be masked.
 ppl_forget float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
 sad float64
-log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
-    both domains.""")
+log_sad float64: The same of log perplexities, in nats per token.""")
 
-SAD_SUMMARY = table("""sad_summary: Means and standard errors over seeds of the table `sad`. The
-area columns belong to the whole curve and repeat on each of its rows. Errors are null with a single
-seed.
-dataset string, model string, selector string, beta float64, removed int64
-seeds int64: Seeds that the means go over.
-ppl_forget_mean float64: Mean held-out perplexity of the forget domain.
-ppl_forget_se float64?
-ppl_retain_mean float64: Mean held-out perplexity of the retain domain.
-ppl_retain_se float64?
-sad_mean float64: Mean SAD, in perplexity.
-sad_se float64?
-log_sad_mean float64: Mean SAD of log perplexities, in nats per token.
-log_sad_se float64?
+SAD_SUMMARY = table("""sad_summary: Means and standard errors over seeds of the table `sad`; of a
+single seed errors are null. The area columns repeat on each row of a curve.
+dataset string, model string, selector string, beta float64, removed int64, seeds int64
+ppl_forget_mean float64, ppl_forget_se float64?, ppl_retain_mean float64, ppl_retain_se float64?
+sad_mean float64, sad_se float64?, log_sad_mean float64, log_sad_se float64?
 forget_distance_mean float64: Mean of ppl_forget less that of the gold standard of the seed, with
     its sign: unlike SAD, not moved up by noise where it is near 0.
 forget_distance_se float64?
 retain_distance_mean float64: The same of the retain domain.
 retain_distance_se float64?
-gold_sad float64?: Mean SAD between the gold standards of two seeds, over all pairs of seeds, in
-    perplexity: how far one model is from gold by its seed alone. It bounds no paired difference.
-    Null with one seed.
+gold_sad float64?: Mean SAD between the gold standards of two seeds, over all pairs of seeds: how
+    far one model is from gold by its seed alone. It bounds no paired difference. Null with one seed.
 area_mean float64: Mean area under the SAD curve from β = 0 to 1 by the trapezoid rule, in
     perplexity; lower is better.
 area_se float64?
@@ -48,10 +37,9 @@ are by Student's t, each of one comparison; with a single seed all numbers are n
 dataset string, model string, selector string
 quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
 beta float64?: The budget; null for the area.
-reference string: `random`, or `best`: of the other selectors, random aside, the one with the lowest
-    mean.
+reference string: `random`, or `best`: of the other selectors but random, that of the lowest mean.
 other string: That selector's name.
-seeds int64: Seeds that the pairs come from.
+seeds int64
 difference float64?: Mean over seeds of the selector's value less the other's at the same seed, in
     perplexity; negative is nearer to gold.
 difference_low float64?, difference_high float64?
@@ -68,16 +56,11 @@ lists int64: Removal lists of a seed, over which the mean goes.
 seeds int64: With one seed, errors are over texts alone.
 steps string: How steps were counted: `aligned`, `matched` or `by_data`.
 equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps. Where
-    they did not, every change against gold, against beta 0 and of the recovered share is one of
-    texts and steps together; at one budget, lists of equally many texts still compare.
+    they did not, changes against gold and beta 0 are of texts and steps together.
 recovered float64?: Share of the gap in forget NLL that is recovered: the mean over seeds of its
     change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
-recovered_low float64?, recovered_high float64?
-recovered_beside_gold string?: Where the share stands: `overshoots` where all of its interval is
-    above 1, for a model that knows less than gold is told from gold as well; `short of gold` where
-    all is below, else `not told from gold`. Null without an interval.
-recovered_vs_random float64?: Share recovered less that of `random`, paired by seed and text.
-recovered_vs_random_low float64?, recovered_vs_random_high float64?
+recovered_low float64?, recovered_high float64?, recovered_beside_gold string?
+recovered_vs_random float64?, recovered_vs_random_low float64?, recovered_vs_random_high float64?
 p float64?: Two-sided p of no difference to `random`.
 p_holm float64?, comparisons int64?
 pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
@@ -87,18 +70,15 @@ retain_change_low float64?, retain_change_high float64?
 retain_margin float64: `evaluation.retain_margin`, in nats per token.
 non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
     where all of the interval is below it, `no` where all is above, else `cannot be told`.
-retain_vs_random float64?: The same less that of `random`, in nats per token.
-retain_vs_random_low float64?, retain_vs_random_high float64?
+retain_vs_random float64?, retain_vs_random_low float64?, retain_vs_random_high float64?
 withheld string?
 deep float64?: Share that is recovered of the gap that word frequencies do not explain: as
     `recovered`, with every model's mean prediction made the same. A constant on the logits recovers
     nothing of it.
-deep_low float64?, deep_high float64?
-deep_beside_gold string?: As `recovered_beside_gold`.
+deep_low float64?, deep_high float64?, deep_beside_gold string?
 deep_gap float64?: That gap, gold less beta 0, in nats per token.
 deep_gap_low float64?, deep_gap_high float64?
-deep_vs_random float64?: Deep share less that of `random`, paired by seed and text.
-deep_vs_random_low float64?, deep_vs_random_high float64?
+deep_vs_random float64?, deep_vs_random_low float64?, deep_vs_random_high float64?
 deep_withheld string?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
@@ -158,21 +138,17 @@ budget_high float64?: Upper end: from there on the test tells that the target is
 paper_budget float64?: What the paper prints for this unlearner and selector, beside its own dataset
     and model alone, `newsgroups` and `qwen-2.5-7b`.
 deep_budget float64?: The budget that recovers the target share of the gap in NLL that word
-    frequencies do not explain, likewise.
-deep_budget_low float64?: Lower end of its 95% interval, over seeds and texts: the first budget at
-    which the share is not told from the target. Null with one seed, and beyond the whole forget
-    set.
-deep_budget_high float64?: Upper end: from there on it is told that the target is exceeded.
+    frequencies do not explain, likewise; its interval is over seeds and texts.
+deep_budget_low float64?, deep_budget_high float64?
 deep_censored bool?: Whether not even the whole forget set reaches the target of that gap.
 deep_withheld string?
 censored bool: Whether not even the whole forget set reaches the target.
 retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
 within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
 saving_vs_random float64?: 1 − budget / budget of `random` with the same unlearner; negative where
-    random needs less.
-saving_vs_random_low float64?: Lower end of its 95% interval, by Fieller's theorem for pairs of one
-    seed; null with one seed, and where seeds spread so much that nothing bounds it.
-saving_vs_random_high float64?""")
+    random needs less. Its interval is by Fieller's theorem for pairs of one seed; null with one
+    seed, and where seeds spread so much that nothing bounds it.
+saving_vs_random_low float64?, saving_vs_random_high float64?""")
 
 GENERATIONS = table("""generations: The continuations of all models of a probed cell, read by its
 gold model.
@@ -205,9 +181,7 @@ excess_low float64?, excess_high float64?
 relearned float64?: Of the gap in held-out forget NLL between the model from which unlearning starts
     and gold, both after as many steps, the share that is left: 0 is as if nothing had been deleted,
     1 as if the domain had never been seen, and the aim.
-relearned_low float64?, relearned_high float64?
-relearned_beside_gold string?: `overshoots`, `short of gold` or `not told from gold`, by its
-    interval.
+relearned_low float64?, relearned_high float64?, relearned_beside_gold string?
 relearned_withheld string?
 retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
 why string?""")

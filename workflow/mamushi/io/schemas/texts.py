@@ -17,8 +17,7 @@ label_* string?: Labels that came with the texts.""")
 DUPLICATES = table("""duplicates: The texts that were dropped as copies, a row each, in the order of
 the files.
 id string: Id of the text that was dropped.
-kept_id string?: Id of the text that was kept for it (a limit may have dropped that one later); null
-    for a cross-post, of which none is kept.
+kept_id string?: Id of the text that was kept for it; null for a cross-post, of which none is.
 reason string: `exact` (equal once case and white space are folded), `near` (shares enough word
     shingles) or `cross_post` (stands in both domains).
 text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.""")
@@ -36,7 +35,7 @@ id string, domain string
 embedding vector: The pooled hidden state, float16; as many numbers as the model is wide.""")
 
 SCORES = table("""scores: One selector's ranking of the inference section, a row per text. The
-metadata hold the AUC of each fold and what else the selector tells.
+metadata hold what else the selector tells.
 id string, domain string
 score float64?: The selector's score: the higher, the earlier a forget text is removed. For Mamushi
     and its variants an estimate of log p1/p2 in nats. Of a retain text it is the same function at
@@ -48,9 +47,8 @@ REFITS = table("""refits: One selector's scores of the inference section made ag
 and refit.
 id string, domain string
 refit int16: Number of the refit, from 0.
-part string: `whole` (another seed, hence other folds and networks), `half_a` or `half_b` (the folds
-    of the whole refit of this number, fitted on one half of each fold's training texts, and on the
-    other: two independent estimates).
+part string: `whole` (another seed, hence other folds and networks), or `half_a` and `half_b` (its
+    folds, fitted on either half of each fold's training texts: two independent estimates).
 score float64?: The score as in `scores`.
 fold int16?""")
 
