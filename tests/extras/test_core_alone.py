@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.rooms import PACKAGE
+from tests.support import small_grid
 from tests.support.workflow import ROOT
 
 
@@ -55,6 +57,24 @@ def test_the_rules_of_the_core_stand_alone(core: Path, targets: list[str]) -> No
     printed = run(core, "-m", "snakemake", *targets, *profile)
     assert "retrain" in printed
     assert not {"posterior", "spans", "membership"} & {*printed.split()}
+
+
+@pytest.mark.slow
+def test_the_core_makes_the_same_values(core: Path, tmp_path: Path) -> None:
+    """Of one cell: data, models, embeddings, a ranking, a retrained and an unlearned model."""
+    config = tmp_path / "config.json"
+    # What passes start from changes the order of sums in unlearning.
+    without = {"execution": {"cache_trunk": False}}
+    config.write_text(json.dumps(small_grid.CONFIG | without), encoding="utf-8")
+    made = []
+    for tree in (core, ROOT):
+        folder = tmp_path / f"made{len(made)}"
+        folder.mkdir()
+        options = ("--configfile", config, "--cores", "2", "--quiet", "all", "--")
+        words = ("-m", "snakemake", "-s", tree / "Snakefile", *options, *small_grid.FEW)
+        run(tree, *words, cwd=folder)
+        made.append(small_grid.contents(folder / "results"))
+    assert len(made[0]) > 20 and made[0] == made[1]
 
 
 def test_the_core_ranks_a_table_and_removes_what_it_listed(alone: Path, tmp_path: Path) -> None:

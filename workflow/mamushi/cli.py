@@ -18,7 +18,6 @@ import re
 import signal
 import sys
 import tempfile
-import textwrap
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -121,14 +120,12 @@ def _find_command(words: Sequence[str]) -> tuple[str, ModuleType | stage.Stage]:
     """Return name and module of the command that was asked for; only that one is imported. Ends the
     process after the help, or after one line about a command that does not exist."""
     people, stages = commands(), stage.stages()
-    parser = _Parser(
-        prog="mamushi",
-        usage="mamushi COMMAND ...",
-        description=_list_commands() if {*words[:1]} & {"-h", "--help"} else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = _Parser(prog="mamushi", usage="mamushi COMMAND ...")
+    if {*words[:1]} & {"-h", "--help"}:
+        print(_list_commands())
+        parser.exit()
     parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
-    parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("command", metavar="COMMAND")
     name = parser.parse_args(words[:1]).command
     # A command for people may have a stage's name; its rule gives settings, and nobody else.
     of_rule = any(word.partition("=")[0] == "--settings" for word in words)
@@ -145,9 +142,8 @@ def _list_commands() -> str:
     for name, path in commands().items():
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         lines.append(f"  {name:<8}  {docstring.partition(chr(10))[0]}")
-    names = f"Stages of the workflow: {', '.join(stage.stages())}"
-    stages = textwrap.wrap(names, 90, break_on_hyphens=False)
-    return "\n".join([*lines, "", *stages, "", "Options: mamushi COMMAND --help."])
+    stages = f"Stages of the workflow: {', '.join(stage.stages())}"
+    return "\n".join([*lines, "", stages, "", "Options: mamushi COMMAND --help."])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -163,10 +159,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentParser:
-    described = module.function if isinstance(module, stage.Stage) else module
     parser = _Parser(
         prog=f"mamushi {name}",
-        description=inspect.cleandoc(described.__doc__ or ""),
+        description=inspect.getdoc(module.function if isinstance(module, stage.Stage) else module),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if isinstance(module, stage.Stage):

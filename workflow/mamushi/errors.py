@@ -4,9 +4,6 @@ import contextlib
 import difflib
 from collections.abc import Iterable, Iterator
 
-COPY_RECEIPT = ".fetched.json"
-"""The file beside a copy of what lies at a URL that says so."""
-
 
 class UserError(Exception):
     """A mistake in the input or the configuration.
@@ -59,26 +56,12 @@ def told(error: BaseException) -> str:
     return ": ".join([*reversed(getattr(error, "__notes__", [])), said or type(error).__name__])
 
 
-def extra(name: str) -> str:
-    """Return the command that installs what an extra of the package needs. Its distribution has a
-    name of its own: that of the import belongs to another program on the package index."""
-    return f"pip install 'mamushi-unlearn[{name}]'"
-
-
 def suggestion(wrong: object, names: Iterable[object]) -> str:
     """Return a question for the name that is most like a wrong one, to be put behind a message;
     empty where none is alike."""
     words = {str(name).lower(): name for name in names}
     near = difflib.get_close_matches(str(wrong).lower(), words, 1)
     return f"; did you mean {words[near[0]]!r}?" if near else ""
-
-
-def lacks(wrong: object, names: Iterable[object], do: str = "") -> str:
-    """Return what there is in the place of a wrong name, and which may be meant; else what to
-    ``do``."""
-    words = [*names]
-    question = suggestion(wrong, words) or (f"; {do}" if do else "")
-    return f"it has {', '.join(map(repr, words))}{question}"
 
 
 def instead(wrong: object, names: Iterable[str]) -> str:

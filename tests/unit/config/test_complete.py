@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,7 +13,6 @@ from mamushi.config.complete import complete
 from mamushi.config.sources import files
 from tests.support.configurations import ROOT, Config, minimal, paper
 
-JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
 
 
@@ -28,17 +26,14 @@ def test_the_schema_for_editors_takes_what_the_program_takes() -> None:
     ("selectors", "written", "ratio"),
     [
         (["random", "mamushi_lr", "lexical"], None, "mamushi_lr"),
-        (["random", "mine"], None, "mine"),
         (["mamushi_lr", "mamushi"], None, "mamushi"),
-        # None of these cross-fits.
-        (["random", "l2_norm"], None, "mamushi"),
         (["random", "mamushi_lr"], "mamushi", "mamushi"),
     ],
 )
 def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(
     selectors: list[str], written: str | None, ratio: str
 ) -> None:
-    config = minimal() | {"selectors": {"mine": {"kind": "mamushi_lr"}}}
+    config = minimal()
     config["grid"] = {**config["grid"], "selectors": selectors}
     config["removal"] = {"ratio": written}
     assert complete(config)["removal"]["ratio"] == ratio
@@ -66,13 +61,9 @@ def test_the_base_of_a_derived_selector_is_there() -> None:
     ("key", "written", "value"),
     [
         ("learning_rate", "2.0e-5", 2.0e-5),
-        ("learning_rate", "5e-5", 5.0e-5),  # YAML reads this as text
         ("epochs", 3, 3.0),
-        ("epochs", "3", 3.0),
-        ("batch_size", "16", 16),
         ("batch_size", 16.0, 16),
         ("gradient_clip", "null", None),
-        ("gradient_clip", "1", 1.0),
         ("train_output_head", "True", True),
     ],
 )
@@ -85,26 +76,19 @@ def test_one_type_for_each_key(key: str, written: object, value: object) -> None
 
 
 def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (JIGSAW[0], JIGSAW[1], f"{JIGSAW[2]}.zip"):
+    names = ["train.csv", "test.csv", "test_labels.csv.zip"]
+    for name in names:
         (tmp_path / name).touch()
     monkeypatch.setenv("MAMUSHI_JIGSAW", str(tmp_path))
-    full = complete(paper())
-    assert full["datasets"]["jigsaw"]["path"] == str(tmp_path)
-    assert full["datasets"]["newsgroups"]["path"] is None
-    assert files(full["datasets"]["newsgroups"]) == []
-    assert files(full["datasets"]["jigsaw"]) == [
-        str(tmp_path / "train.csv"),
-        str(tmp_path / "test.csv"),
-        str(tmp_path / "test_labels.csv.zip"),
-    ]
+    datasets = complete(paper())["datasets"]
+    assert datasets["newsgroups"]["path"] is None and files(datasets["newsgroups"]) == []
+    assert files(datasets["jigsaw"]) == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize(
     ("definition", "measurable"),
     [
         ({"kind": "jigsaw"}, True),
-        ({"kind": "synthetic"}, True),
-        ({"kind": "newsgroups"}, False),
         ({"kind": "newsgroups", "sections": {"inference": 0.5, "evaluation": 0.5}}, True),
         ({"kind": "table", "forget": {"where": "x > 1"}}, False),
         ({"kind": "table", "forget": {"where": "x > 1"}, "section": "split"}, True),
@@ -135,19 +119,11 @@ def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
     assert unlearners["slow"]["training"]["epochs"] == 2.0
 
 
-def ready(**changes: Any) -> Config:
-    """A model that is already contaminated, with the clean one that it was trained from."""
+def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     config = minimal()
     config["models"]["ours"] = {"source": None, "contaminated": True, "base": "tiny"}
-    config["models"]["ours"]["training"] = {"trained_blocks": 2, "precision": "fp32"}
-    config["grid"]["models"] = ["ours"]
-    config["unlearning"] = changes
-    return complete(config)
-
-
-def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
-    assert arms.starting_endpoint(ready(), "ours") == "contaminated"
-    assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
-    assert arms.Arm("gold").base(ready(), "ours") == "tiny"
-    plain = complete(minimal())
-    assert arms.starting_endpoint(plain, "tiny") == "beta0"
+    full = complete(config | {"grid": config["grid"] | {"models": ["ours"]}})
+    assert arms.starting_endpoint(full, "ours") == "contaminated"
+    assert arms.starting_endpoint(full, "tiny") == "beta0"
+    assert arms.Arm("contaminated").base(full, "ours") == "ours"
+    assert arms.Arm("gold").base(full, "ours") == "tiny"

@@ -1,7 +1,7 @@
 """What of a configuration takes two keys or a look at the disk to check.
 
-Each function ``_check_*`` takes a completed configuration and yields a line for each mistake. Rooms
-beside the core add checks of their own.
+A check takes a completed configuration and yields a line for each mistake. Rooms beside the core
+add checks of their own.
 """
 
 from __future__ import annotations
@@ -55,51 +55,48 @@ def _pretraining_datasets(full: Config) -> list[str]:
 
 
 def check_names(full: Config) -> Iterator[str]:
-    """Yield a line for each name that nothing defines, at the place where it stands first."""
+    """Yield a line for each name that nothing defines, at the key where it stands first."""
     defined = {
         "datasets": full["datasets"],
         "models": full["models"],
         "selectors": {**plugins("selector"), **full["selectors"]},
         "unlearners": {**plugins("unlearner"), **full["unlearners"]},
     }
-    places: dict[tuple[str, str], str] = {}
-    for at, section, name in _names_used(full):
-        places.setdefault((section, name), at)
-    for (section, name), at in places.items():
-        if name not in defined[section]:
-            yield f"{at}: unknown {section[:-1]} {name!r}; {instead(name, defined[section])}"
-    for name in full["unlearners"]:
-        if name in RESERVED:
-            yield f"unlearners.{name}: this name is taken in the tables; choose another"
+    unknown: dict[tuple[str, str], str] = {}
+    for at, section, names in _names_used(full):
+        for name in names:
+            if name not in defined[section]:
+                unknown.setdefault((section, name), at)
+    for (section, name), at in unknown.items():
+        yield f"{at}: unknown {section[:-1]} {name!r}; {instead(name, defined[section])}"
+    for name in full["unlearners"].keys() & {*RESERVED}:
+        yield f"unlearners.{name}: this name is taken in the tables; choose another"
 
 
-def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
-    """Yield where a name stands, the section that defines it, and the name."""
+def _names_used(full: Config) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield a key, the section that defines the names that it has, and these."""
     for where, axes in comparisons(full):
         for section in ("datasets", "models", "selectors", "unlearners"):
-            for place, name in enumerate(axes.get(section, ())):
-                yield f"{where}.{section}[{place}]", section, name
-    yield "removal.ratio", "selectors", full["removal"]["ratio"]
-    for place, name in enumerate(full["evidence"]["compared"]):
-        yield f"evidence.compared[{place}]", "selectors", name
+            yield f"{where}.{section}", section, axes.get(section, [])
+    yield "removal.ratio", "selectors", [full["removal"]["ratio"]]
+    yield "evidence.compared", "selectors", full["evidence"]["compared"]
     for name in full["selectors"]:
         if (base := derives(full, name)) is not None:
-            yield f"selectors.{name}.{kind_of(full, name).derives}", "selectors", base
+            yield f"selectors.{name}.{kind_of(full, name).derives}", "selectors", [base]
     for name, model in full["models"].items():
-        if model.get("base") is not None:
-            yield f"models.{name}.base", "models", model["base"]
-        for place, dataset in enumerate(model.get("pretraining", {}).get("datasets", ())):
-            yield f"models.{name}.pretraining.datasets[{place}]", "datasets", dataset
+        at, pretraining = f"models.{name}", model.get("pretraining", {})
+        yield f"{at}.base", "models", [model["base"]] if model.get("base") else []
+        yield f"{at}.pretraining.datasets", "datasets", pretraining.get("datasets", [])
 
 
 def _check_ranked(full: Config) -> Iterator[str]:
     """Check that a dataset has texts to rank, and keeps no share of them for a training that no
     model needs."""
-    trained: dict[str, bool] = {}
+    trained_on = {*_pretraining_datasets(full)}
     for _, axes in comparisons(full):
-        trains = any(not full["models"][name].get("contaminated") for name in axes["models"])
-        trained |= {name: trained.get(name, False) or trains for name in axes["datasets"]}
-    for name, is_trained_on in trained.items():
+        if not all(full["models"][name].get("contaminated") for name in axes["models"]):
+            trained_on |= {*axes["datasets"]}
+    for name in {name: None for _, axes in comparisons(full) for name in axes["datasets"]}:
         dataset = full["datasets"][name]
         if not plugin("dataset", dataset["kind"]).split or dataset.get("section") is not None:
             continue
@@ -107,8 +104,7 @@ def _check_ranked(full: Config) -> Iterator[str]:
         do = "write {inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure as well"
         if "inference" not in sections:
             yield f"{at}: no inference section, whose texts are ranked; {do}"
-        is_read = is_trained_on or name in _pretraining_datasets(full)
-        if sections.get("contamination") and not is_read:
+        if sections.get("contamination") and name not in trained_on:
             yield f"{at}: no model is trained on the contamination section, nor is it ranked; {do}"
 
 
@@ -142,22 +138,21 @@ def _check_sources(full: Config) -> Iterator[str]:
     """Check that a source is a folder that is there, or a hub's id with a pinned revision."""
     for name in models_used(full):
         source, at = full["models"][name].get("source"), f"models.{name}"
-        if source is None:
-            continue
-        if problem := source_mistake(source):
+        if source and (problem := source_mistake(source)):
             yield not_allowed(f"{at}.source", source, problem)
-        elif not Path(source).is_dir() and not re.fullmatch(r"\w[\w.-]*/[\w.-]+", source):
-            yield not_allowed(f"{at}.source", source, "it is no folder, and no id on the hub")
-        elif not Path(source).is_dir() and full["models"][name]["revision"] is None:
-            why = f"{source!r} is no folder here; pin a hub model to a commit of 40 digits"
-            yield not_allowed(f"{at}.revision", None, why)
+        elif source and not Path(source).is_dir():
+            if not re.fullmatch(r"\w[\w.-]*/[\w.-]+", source):
+                yield not_allowed(f"{at}.source", source, "it is no folder, and no id on the hub")
+            elif full["models"][name]["revision"] is None:
+                why = f"{source!r} is no folder here; pin a hub model to a commit of 40 digits"
+                yield not_allowed(f"{at}.revision", None, why)
 
 
 def _check_lengths(full: Config) -> Iterator[str]:
-    """Nothing reads more tokens of a text than the token cache keeps."""
+    """Check that nothing reads more tokens of a text than the token cache keeps."""
     readers = {key: full[key] for key in ("training", "embedding", "evaluation", "unlearning")}
-    trained = [name for name in models_used(full) if "training" in full["models"][name]]
-    readers |= {f"models.{name}.training": full["models"][name]["training"] for name in trained}
+    models = {name: full["models"][name] for name in models_used(full)}
+    readers |= {f"models.{n}.training": m["training"] for n, m in models.items() if "training" in m}
     for at, reader in readers.items():
         if reader["max_length"] > (most := full["tokens"]["max_length"]):
             words = f"it is at most tokens.max_length, {most}"
@@ -166,8 +161,7 @@ def _check_lengths(full: Config) -> Iterator[str]:
 
 def _check_ratio(full: Config) -> Iterator[str]:
     """Check that the selector of the ratio scores both domains."""
-    ratio = full["removal"]["ratio"]
-    if not scores_both(full, ratio):
+    if not scores_both(full, ratio := full["removal"]["ratio"]):
         why = "it scores no retain texts; choose a selector that does, such as mamushi"
         yield not_allowed("removal.ratio", ratio, why)
 

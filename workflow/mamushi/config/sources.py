@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.errors import COPY_RECEIPT
 from mamushi.io import copies, tabular
 from mamushi.registry import plugin
 
@@ -91,7 +90,7 @@ def raw_size(dataset: Mapping[str, Any]) -> int:
     """Return the bytes of the raw files that are there."""
     size = 0
     for path in map(Path, files(dataset)):
-        for file in path.parent.rglob("*") if path.name == COPY_RECEIPT else [path]:
+        for file in path.parent.rglob("*") if path.name == copies.COPY_RECEIPT else [path]:
             size += file.stat().st_size if file.is_file() else 0
     return size
 

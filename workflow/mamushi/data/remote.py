@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from mamushi.errors import COPY_RECEIPT, UserError
+from mamushi.errors import UserError
 from mamushi.io import digests
-from mamushi.io.copies import HUB, display_url, local_path, receipt_path, unsigned
+from mamushi.io.copies import COPY_RECEIPT, HUB, display_url, local_path, receipt_path, unsigned
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
 

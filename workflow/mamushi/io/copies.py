@@ -29,6 +29,8 @@ HUB = re.compile(
     r"(?:(?P<path>/[^?]*)|\?(?P<query>[^?]+))?"
 )
 """A data set of the hub: files by their path or, with a query, those of a split."""
+COPY_RECEIPT = ".fetched.json"
+"""The file beside a copy of what lies at a URL that says so."""
 OF_SPLIT = ("config", "split")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

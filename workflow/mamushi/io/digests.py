@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import __version__
-from mamushi.errors import COPY_RECEIPT, UserError
+from mamushi.errors import UserError
+from mamushi.io.copies import COPY_RECEIPT
 from mamushi.io.files import read_json, sha256, write_text
 
 PACKAGES = (

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError, extra, located
+from mamushi.errors import UserError, located
 
 
 def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
@@ -69,7 +69,7 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
     linear modules, None for all but the output head."""
     if has_adapters(model):
         return
-    with located(extra("lora")):
+    with located("pip install 'mamushi-unlearn[lora]'"):
         import peft
     targets = settings["target_modules"]
     config = peft.LoraConfig(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from mamushi.errors import UserError, lacks, located
+from mamushi.errors import UserError, located, suggestion
 from mamushi.io import tabular
 from mamushi_curate.tables.opening import open_unpacked
 
@@ -119,7 +119,9 @@ def check_columns(path: str | Path, names: list[str], needed: Sequence[str], do:
             problem = f"column {name!r} is there {names.count(name)} times"
             raise UserError(problem, where=path, do="give every column a name of its own")
         if name not in names:
-            raise UserError(f"no column {name!r}", where=path, do=lacks(name, names, do))
+            advice = suggestion(name, names) or (f"; {do}" if do else "")
+            there = f"it has {', '.join(map(repr, names))}{advice}"
+            raise UserError(f"no column {name!r}", where=path, do=there)
 
 
 def check_text(value: str, place: str) -> None:
