@@ -16,6 +16,7 @@ from scipy.stats import ttest_1samp
 
 from mamushi.evaluation.cohort import TextSet
 from mamushi.evaluation.half_gap import (
+    Crossing,
     crossing,
     deep_curve,
     deep_gaps,
@@ -23,7 +24,7 @@ from mamushi.evaluation.half_gap import (
     first_crossing,
     half_gap_table,
     recovery,
-    saving_interval,
+    saving,
     synergy,
     unlearning_table,
     why_no_deep_gap,
@@ -215,13 +216,13 @@ def test_intervals_cover_as_often_as_they_say(
 
 def test_a_saving_ends_where_a_t_test_tells_the_budgets_apart() -> None:
     budget, chance = np.array([0.2, 0.25, 0.32, 0.22]), np.array([0.5, 0.42, 0.6, 0.55])
-    low, high = saving_interval(budget, chance)
-    assert low is not None and high is not None
-    assert low < 1 - budget.mean() / chance.mean() < high
+    at, other = (Crossing(float(x.mean()), by_seed=x) for x in (budget, chance))
+    value, low, high = saving(at, other).values()
+    assert low < value < high
     for end in (low, high):
         assert ttest_1samp(budget - (1 - end) * chance, 0).pvalue == pytest.approx(0.05)
     # A mean that may as well be 0 bounds no ratio.
-    assert saving_interval(budget, np.array([0.0, 1.0, 0.0, 0.1])) == (None, None)
+    assert len(saving(at, Crossing(0.3, by_seed=np.array([0.0, 1.0, 0.0, 0.1])))) == 1
 
 
 def test_censored_curves_have_no_budget_and_no_saving() -> None:

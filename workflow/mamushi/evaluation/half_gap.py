@@ -38,22 +38,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
-HALF_GAPS: Mapping[tuple[str, str], float] = {
-    ("retraining", "random"): 0.62,
-    ("retraining", "coreset"): 0.64,
-    ("retraining", "mamushi"): 0.24,
-    ("neggrad_plus", "random"): 0.61,
-    ("neggrad_plus", "coreset"): 0.26,
-    ("neggrad_plus", "mamushi"): 0.21,
-    ("salun", "random"): 0.40,
-    ("salun", "coreset"): 0.35,
-    ("salun", "mamushi"): 0.36,
+HALF_GAPS: Mapping[str, Mapping[str, float]] = {
+    "retraining": {"random": 0.62, "coreset": 0.64, "mamushi": 0.24},
+    "neggrad_plus": {"random": 0.61, "coreset": 0.26, "mamushi": 0.21},
+    "salun": {"random": 0.40, "coreset": 0.35, "mamushi": 0.36},
 }
 """The paper's table "Synergy with Sample-Level Unlearning": budgets by unlearner and selector,
 as shares, of ``HALF_GAPS_OF``."""
 HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
-OPEN = "above 100%"
 PAIR = ("dataset", "model", "unlearner", "selector")
 
 _Row = dict[str, Any]
@@ -256,7 +249,8 @@ def half_gap_table(
         printed = HALF_GAPS if names == HALF_GAPS_OF else {}
         for row in _pair_rows(group, target, retain_cap):
             pair = row["unlearner"], row["selector"]
-            head = {"dataset": names[0], "model": names[1], "paper_budget": printed.get(pair)}
+            budget = printed.get(pair[0], {}).get(pair[1])
+            head = {"dataset": names[0], "model": names[1], "paper_budget": budget}
             rows.append({**head, **row, **deep.get((*names, *pair), {})})
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
@@ -285,7 +279,7 @@ def _pair_rows(points: pd.DataFrame, target: float, retain_cap: float) -> Iterat
         if at.budget is not None:
             factor = float(interpolate(*curves[pair], at.budget).max())
             row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
-            row |= _saving(at, crossings.get((pair[0], BASELINE)))
+            row |= saving(at, crossings.get((pair[0], BASELINE), Crossing()))
         yield row
 
 
@@ -308,26 +302,19 @@ def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
     return Crossing(budget, low, high, by_seed)
 
 
-def _saving(at: Crossing, chance: Crossing | None) -> _Row:
-    """Return the relative saving against random selection with its interval, if both are known."""
-    if chance is None or at.budget is None or not chance.budget:
+def saving(at: Crossing, chance: Crossing) -> _Row:
+    """Return the columns ``saving_vs_random`` of a budget against that of random selection, if that
+    is known, with the 95% interval of 1 - mean budget / mean chance, of pairs of seeds, by Fieller
+    1954: none with one seed, and where the mean of chance is not told from 0."""
+    if at.budget is None or not chance.budget:
         return {}
     row: _Row = {"saving_vs_random": 1 - at.budget / chance.budget}
-    if at.by_seed is not None and chance.by_seed is not None:
-        low, high = saving_interval(at.by_seed, chance.by_seed)
-        row |= {"saving_vs_random_low": low, "saving_vs_random_high": high}
+    if at.by_seed is not None and chance.by_seed is not None and (n := len(at.by_seed)) > 1:
+        means = np.array([at.by_seed.mean(), chance.by_seed.mean()])
+        error = np.cov(at.by_seed, chance.by_seed) / n
+        if ends := fieller(means, error, t_quantile(n - 1)):
+            row |= {"saving_vs_random_low": 1 - ends[1], "saving_vs_random_high": 1 - ends[0]}
     return row
-
-
-def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float | None]:
-    """Return the 95% interval of 1 - mean budget / mean chance, of pairs (seeds,), by Fieller 1954.
-
-    None with one seed, and where the mean of ``chance`` is not told from 0.
-    """
-    n = len(budget)
-    means = np.array([budget.mean(), chance.mean()])
-    ends = fieller(means, np.cov(budget, chance) / n, t_quantile(n - 1)) if n > 1 else None
-    return (None, None) if ends is None else (1 - ends[1], 1 - ends[0])
 
 
 def synergy(budgets: pa.Table) -> str:
@@ -348,24 +335,25 @@ def synergy(budgets: pa.Table) -> str:
 
 def _cell(row: _Row) -> str:
     """Return a budget in per cent with its interval and savings, and what the paper prints."""
-    full = f"vs. full {_per_cent(1 - (row['budget'] or 0))}"
-    words = [OPEN if row["budget"] is None else f"{_with_ends(row, 'budget')}; {full}"]
+    words = [_per_cent(None)]
+    if row["budget"] is not None:
+        words = [f"{_shown(row, 'budget')}; vs. full {_per_cent(1 - row['budget'])}"]
     if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
         words[0] += f", vs. random {_per_cent(row['saving_vs_random'])}"
     if row["within_cap"] is False:
         words.append("retain perplexity above the cap")
     if row["deep_censored"] is not None:
-        words.append(f"deep {_with_ends(row, 'deep_budget')}")
+        words.append(f"deep {_shown(row, 'deep_budget')}")
     if (printed := row["paper_budget"]) is not None:
         words.append(f"paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}")
     return "; ".join(words)
 
 
-def _with_ends(row: _Row, name: str) -> str:
+def _shown(row: _Row, name: str) -> str:
     """Return a budget in per cent, with its interval where there are several seeds."""
     at, low, high = (_per_cent(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
     return f"{at} [{low}, {high}]" if row["seeds"] > 1 else at
 
 
 def _per_cent(share: float | None) -> str:
-    return OPEN if share is None else f"{100 * share:.0f}%"
+    return "above 100%" if share is None else f"{100 * share:.0f}%"
