@@ -1,7 +1,8 @@
-"""The figure of the diagnostics: what it shows of the scores of a run."""
+"""The figures of one run's scores and of the frontier: what is drawn where."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,85 +10,43 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
-from mamushi.evidence.diagnostics import (
-    calibration_error,
-    fisher,
-    fold_areas,
-    read_scores,
-    reliability,
-)
+from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
 from mamushi.figures.style import TONES
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
 from mamushi.selection.metrics import auc
-from tests.support.figures import draw, legend_texts
+from tests.support.figures import bands, draw, legend_texts, lines, named
 
-RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
+RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3, "selector": "mamushi"}
 N1, N2 = 60, 140
-
-
-def scores() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    rng = np.random.default_rng(0)
-    forget = np.arange(N1 + N2) < N1
-    return rng.normal(np.where(forget, 2.0, -2.0), 1.5), forget
-
-
-def write_scores(root: Path, selector: str) -> None:
-    score, forget = scores()
-    n = len(score)
-    write_table(
-        paths.under(root, paths.SCORES, **RUN, selector=selector),
-        schemas.SCORES,
-        {
-            "id": [f"t{i}" for i in range(n)],
-            "domain": ["forget" if one else "retain" for one in forget],
-            "score": score,
-            "rank": pa.array(np.arange(1, n + 1), mask=~forget),
-            "fold": pa.array(np.arange(n) % 4, pa.int16()),
-        },
-    )
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    write_scores(folder, "mamushi")
-    return folder
-
-
-def drawn(root: Path, name: str, **grid: Any) -> Figure:
-    return draw(name, root, RUN | {"selector": "mamushi"} | grid)
 
 
 def line(panel: Any, tone: str) -> np.ndarray[Any, Any]:
     """The points of the longest line of that tone."""
-    found = [
-        np.array(one.get_xydata())
-        for one in panel.get_lines()
-        if to_hex(one.get_color()) == TONES[tone].lower()
-    ]
-    return max(found, key=len)
+    same = [one for one in panel.get_lines() if to_hex(one.get_color()) == TONES[tone].lower()]
+    return max((np.array(one.get_xydata()) for one in same), key=len)
 
 
-def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_table(
-    root: Path,
-) -> None:
-    score, forget = scores()
-    figure = drawn(root, "diagnostics")
+def test_diagnostics_draw_distributions_rates_and_ranks(tmp_path: Path) -> None:
+    forget = np.arange(N1 + N2) < N1
+    score = np.random.default_rng(0).normal(np.where(forget, 2.0, -2.0), 1.5)
+    columns = {
+        "id": [f"t{i}" for i in range(N1 + N2)],
+        "domain": ["forget" if one else "retain" for one in forget],
+        "score": score,
+        "rank": pa.array(np.arange(1, N1 + N2 + 1), mask=~forget),
+        "fold": pa.array(np.arange(N1 + N2) % 4, pa.int16()),
+    }
+    write_table(paths.under(tmp_path, paths.SCORES, **RUN), schemas.SCORES, columns)
+    figure = draw("diagnostics", tmp_path, RUN)
     first, second, third, fourth = figure.axes
     assert figure.get_suptitle().endswith(": Mamushi")
     assert legend_texts(figure) == ["forget", "retain", "a fold"]
     assert first.get_title() == f"(a) $D_F$ = {fisher(score[forget], score[~forget]):.2f}"
-    for shape in first.collections:
-        x, y = shape.get_paths()[0].vertices.T
-        assert 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) == pytest.approx(1)
     for name, mean in (("forget", score[forget].mean()), ("retain", score[~forget].mean())):
         np.testing.assert_allclose(line(first, name)[:, 0], mean)
-    areas = fold_areas(read_scores(paths.under(root, paths.SCORES, **RUN, selector="mamushi")))
-    folds = f"folds {np.mean(areas):.3f} ± {np.std(areas):.3f}"
-    assert second.get_title() == f"(b) AUC {auc(score, forget):.3f}, {folds}"
+    assert second.get_title().startswith(f"(b) AUC {auc(score, forget):.3f}, folds")
     tones = [to_hex(one.get_color()) for one in second.get_lines()]
     assert tones.count(TONES["a fold"].lower()) == 4
     area = np.trapezoid(line(second, "_both")[:, 1], line(second, "_both")[:, 0])
@@ -95,7 +54,50 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     predicted, observed, _ = reliability(score, forget)
     np.testing.assert_allclose(line(third, "_both"), np.stack([predicted, observed], axis=1))
     assert third.get_title() == f"(c) ECE = {calibration_error(score, forget):.3f}"
-    ranked = line(fourth, "forget")
-    np.testing.assert_allclose(ranked[:, 1], np.sort(score[forget])[::-1])
-    assert 0 < ranked[0, 0] < ranked[-1, 0] < 1
-    assert f"ties 0 of {N1}" in fourth.get_title()
+    np.testing.assert_allclose(line(fourth, "forget")[:, 1], np.sort(score[forget])[::-1])
+
+
+BETAS = (0.0, 0.5, 1.0)
+HEIGHTS = {"random": 1.0, "mamushi": 2.0, "lr_cos": 3.0}
+"""Of the curves of seed 0; the next seed's are 1 higher."""
+GRID: dict[str, Any] = {
+    "datasets": ["first", "real"],
+    "models": ["small", "large"],
+    "seeds": [0, 1],
+    "selectors": [*HEIGHTS],
+}
+
+
+def test_the_frontier_has_means_bands_and_the_truth_where_it_is_known(tmp_path: Path) -> None:
+    rows = []
+    axes_of_grid = (GRID["datasets"], GRID["models"], (0, 1, 2), GRID["selectors"], BETAS)
+    for dataset, model, seed, selector, beta in product(*axes_of_grid):
+        row = {"dataset": dataset, "model": model, "seed": seed, "selector": selector}
+        row |= {"beta": beta, "removed": int(10 * beta)}
+        for name, share in (("removal", beta), ("preservation", 1 - beta)):
+            value = (HEIGHTS[selector] + seed) * share
+            row |= {name: value, f"{name}_low": value - 0.25, f"{name}_high": value + 1}
+            row |= {f"{name}_true": 3 * value} if dataset == "first" else {}
+        rows.append(row)
+    table = pa.Table.from_pylist(rows, schema=schemas.FRONTIER.schema)
+    write_table(tmp_path / "frontier.parquet", schemas.FRONTIER, table)
+    figure = draw("frontier", tmp_path, GRID)
+    axes = np.array(figure.axes).reshape(4, 2)
+    assert [panel.get_title() for panel in axes[0]] == ["small", "large"]
+    firsts = [panel.get_ylabel().split("\n")[:2] for panel in axes[:, 0]]
+    assert firsts == [[d, q] for d in GRID["datasets"] for q in ("removal", "preservation")]
+    for i, panel in enumerate(axes[:, 1]):
+        shape = np.array(BETAS) if i % 2 == 0 else 1 - np.array(BETAS)
+        solid, dotted = lines(panel, GRID), lines(panel, GRID, ":")
+        for name, height in HEIGHTS.items():
+            np.testing.assert_allclose(solid[name][:, 1], (height + 0.5) * shape)
+            if i < 2:
+                true = dotted[name][np.isin(dotted[name][:, 0], BETAS)][-3:, 1]
+                np.testing.assert_allclose(true, 3 * (height + 0.5) * shape)
+        level = named(panel)["all removed, β = 1"].get_ydata()
+        assert set(level) == {2.5 if i % 2 == 0 else 0.0}
+        # Ours and random have a band, which is cut where the lines end.
+        assert len(bands(panel)) == 2
+        assert panel.get_ylim()[1] < (11.5 if i < 2 else 4)
+    entries = ["Random", "Mamushi", "LR-COS", "by the true ratio", "all removed, β = 1"]
+    assert legend_texts(figure) == entries
