@@ -1,7 +1,5 @@
 """What a command says, for programs: the option ``--json``."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -4,10 +4,9 @@ Reads what is foreseen in a results folder, of all its seeds, and prints a table
 the share of the full removal's effect to reach, or the harm that the retain domain may keep.
 """
 
-from __future__ import annotations
-
 import argparse
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,36 +48,37 @@ def run(args: argparse.Namespace) -> None:
     rows = advice(frontier, [(target, getattr(args, target))], foreseen)
     if args.json:
         _as_json.put(rows)
-    else:
-        print(advice_text(rows, [*frontier, *foreseen], args.root))
+        return
+    points = [*frontier, *foreseen]
+    pairs = dict.fromkeys((row["dataset"], row["model"]) for row in rows)
+    blocks = []
+    for pair in pairs:
+        of_rows, of_points = (
+            [row for row in of if (row["dataset"], row["model"]) == pair] for of in (rows, points)
+        )
+        blocks.append("\n".join(_block(of_rows, of_points, args.root)))
+    print("\n\n".join(blocks))
 
 
-def advice_text(rows: Sequence[_Row], points: Sequence[_Row], root: Path) -> str:
-    """Return what is printed, a block per dataset and model, best selector first; ``points`` are
-    the rows of frontiers and predictions that the advice is made from."""
+def _block(rows: Sequence[_Row], points: Sequence[_Row], root: Path) -> Iterator[str]:
+    """Yield the lines of a dataset and model, best selector first; ``points`` are the rows of
+    frontiers and predictions that the advice is made from."""
     from mamushi.evidence.advice import OF_TOKENS, first_budget
 
-    blocks = []
-    for pair in dict.fromkeys((row["dataset"], row["model"]) for row in rows):
-        of_pair = [row for row in rows if (row["dataset"], row["model"]) == pair]
-        of_pair.sort(key=lambda row: (first_budget(row) is None, first_budget(row) or 0.0))
-        theirs = [point for point in points if (point["dataset"], point["model"]) == pair]
-        totals: dict[str, int] = {}
-        for point in theirs:
-            name = point["selector"]
-            totals[name] = max(totals.get(name, 0), point["removed"])
-        texts = [totals[row["selector"]] for row in of_pair if row["reason"] != OF_TOKENS]
-        seeds = {point["seed"] for point in theirs}
-        of = f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, {[*texts, 0][0]:,} forget texts"
-        lines = [f"{pair[0]}, {pair[1]}: {target_text(of_pair[0])} ({of})"]
-        useful = [row for row in of_pair if first_budget(row)]
-        cells = [_cells(row, totals[row["selector"]], root, min(seeds)) for row in useful]
-        if cells:
-            table = [[*cells[0]], *([*row.values()] for row in cells)]
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-            lines += ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
-        blocks.append("\n".join([*lines, *_notes(of_pair, theirs)]))
-    return "\n\n".join(blocks)
+    totals: dict[str, int] = defaultdict(int)
+    for point in points:
+        totals[point["selector"]] = max(totals[point["selector"]], point["removed"])
+    seeds = {point["seed"] for point in points}
+    rows = sorted(rows, key=lambda row: (first_budget(row) is None, first_budget(row) or 0.0))
+    texts = [totals[row["selector"]] for row in rows if row["reason"] != OF_TOKENS]
+    of = f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, {[*texts, 0][0]:,} forget texts"
+    yield f"{rows[0]['dataset']}, {rows[0]['model']}: {target_text(rows[0])} ({of})"
+    useful = [row for row in rows if first_budget(row)]
+    table = [_cells(row, totals[row["selector"]], root, min(seeds)) for row in useful]
+    table = [["selector", "remove", "share", "95% interval", "list"], *table] if table else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    yield from ("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+    yield from _notes(rows, points)
 
 
 def target_text(row: _Row) -> str:
@@ -88,7 +88,7 @@ def target_text(row: _Row) -> str:
     return f"{100 * row['value']:g}% of the full removal"
 
 
-def _cells(row: _Row, total: int, root: Path, seed: int) -> dict[str, str]:
+def _cells(row: _Row, total: int, root: Path, seed: int) -> list[str]:
     """Return what is printed of a selector that has a budget."""
     from mamushi.evidence.advice import OF_TOKENS, first_budget, units_at
     from mamushi.selection.removals import share_of
@@ -103,31 +103,27 @@ def _cells(row: _Row, total: int, root: Path, seed: int) -> dict[str, str]:
     command = f"mamushi list --budget {beta} --selector {row['selector']}"
     if is_of_tokens:
         command = f"mamushi run {pattern.format(**{**cell, 'seed': seed}, beta=beta)}"
-    return {
-        "selector": row["selector"],
-        "remove": f"{units:,} {'tokens' if is_of_tokens else 'texts'}",
-        "share": f"{100 * float(beta):g}%",
-        "95% interval": f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}",
-        "list": " ".join(map(str, lists)) or command,
-    }
+    return [
+        *(row["selector"], f"{units:,} {'tokens' if is_of_tokens else 'texts'}"),
+        *(f"{100 * float(beta):g}%", f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}"),
+        " ".join(map(str, lists)) or command,
+    ]
 
 
-def _notes(rows: Sequence[_Row], points: Sequence[_Row]) -> list[str]:
-    """Return what is said of selectors without a budget, or that need none, and of how sure the
+def _notes(rows: Sequence[_Row], points: Sequence[_Row]) -> Iterator[str]:
+    """Yield what is said of selectors without a budget, or that need none, and of how sure the
     others are."""
-    why: dict[str, list[str]] = {}
+    why: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row["reason"] and row["retraining"] is None:
-            why.setdefault(f"no budget for {{}}: {row['reason']}", []).append(row["selector"])
+            why[f"no budget for {{}}: {row['reason']}"].append(row["selector"])
         elif row["budget"] == 0:
             harm = max(point.get("preservation", 0) for point in points if point["beta"] == 0)
             note = f"nothing has to go for {{}}: with all texts kept the harm is {harm:.3g} nats"
-            why.setdefault(note, []).append(row["selector"])
-    notes = [note.format(", ".join(names)) for note, names in why.items()]
+            why[note].append(row["selector"])
+    yield from (note.format(", ".join(names)) for note, names in why.items())
     if any(row["retraining"] is not None for row in rows):
-        notes.append(_PREDICTED)
-    if any(
-        row["target"] == "removal" and row["retraining"] is None and row["budget"] for row in rows
-    ):
-        notes.append(LIMIT)
-    return notes
+        yield _PREDICTED
+    by_theory = [row for row in rows if row["retraining"] is None and row["budget"]]
+    if any(row["target"] == "removal" for row in by_theory):
+        yield LIMIT

@@ -4,8 +4,6 @@ Texts come in as JSON in which no ``<`` is left, and reach the screen as text no
 than ``MOST_TEXTS`` texts it has those that a person may want to look at (``positions_here``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -26,11 +24,6 @@ from mamushi.evidence.ranking import SelectorRanking
 from mamushi.selection.removals import budget_size
 
 PAGE_FOLDER = Path(__file__).parent / "page"
-PAGE_SHA256 = "29c2e11da5ea0f3cd79ab16224dc88ef94e193f10354d70ff56a99268492c9e0"
-"""Of ``head.html`` and ``page.html``, ``.css``, ``.js``: so the digest of the code follows them."""
-
-_DIGITS = 6
-"""Significant digits of a score on the page."""
 MOST_TEXTS = 20_000
 """Texts on the page: some 10 MB, which a browser opens and searches at once."""
 
@@ -49,28 +42,22 @@ def page_data(
     every = pa.array(first.ids, pa.string())
     # Where each selector ranks the examples, from 0: (selectors, n1), in the first's order.
     places = np.stack(
-        [
-            pc.index_in(every, value_set=pa.array(ranking.ids, pa.string())).to_numpy()
-            for ranking in rankings.values()
-        ]
+        [pc.index_in(every, value_set=pa.array(ranking.ids)) for ranking in rankings.values()]
     ).astype(np.int64)
-    here = positions_here(places, budgets, MOST_TEXTS)
-    ids, selectors = [first.ids[position] for position in here], []
-    for (name, ranking), order in zip(rankings.items(), places[:, here], strict=True):
-        again = ranking.refit_ranks
-        selectors.append(
-            {
-                **{"name": name, "verdict": ranking.verdict, "compared": ranking.compared},
-                "ranks": (order + 1).tolist(),
-                "scores": [float(f"{score:.{_DIGITS}g}") for score in ranking.scores[order]],
-                "again": [] if again is None else again[:, order].tolist(),
-            }
-        )
+    here = positions_here(places, budgets)
+    ids = [first.ids[position] for position in here]
+    selectors = [
+        {
+            **{"name": name, "verdict": ranking.verdict, "compared": ranking.compared},
+            "ranks": (order + 1).tolist(),
+            "scores": [float(f"{score:.6g}") for score in ranking.scores[order]],
+            "again": [] if ranking.refit_ranks is None else ranking.refit_ranks[:, order].tolist(),
+        }
+        for (name, ranking), order in zip(rankings.items(), places[:, here], strict=True)
+    ]
     return {
-        **named,
-        "budgets": [format(Decimal(str(beta)), "f") for beta in budgets],
-        "selectors": selectors,
-        "total": len(first.ids),
+        **{**named, "budgets": [format(Decimal(str(beta)), "f") for beta in budgets]},
+        **{"selectors": selectors, "total": len(first.ids)},
         **page_texts(ids, texts(ids)),
     }
 
@@ -79,28 +66,28 @@ def page_texts(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
     masked = [mask(text) for text in texts]
     behind = {str(i): hidden(*pair) for i, pair in enumerate(zip(masked, texts, strict=True))}
-    behind = {i: words for i, words in behind.items() if words}
-    return {"ids": ids, "texts": masked, "hidden": behind}
+    return {
+        "ids": ids,
+        "texts": masked,
+        "hidden": {i: words for i, words in behind.items() if words},
+    }
 
 
-def positions_here(
-    places: NDArray[np.int64], budgets: Sequence[float | str], most: int
-) -> NDArray[np.int64]:
+def positions_here(places: NDArray[np.int64], budgets: Sequence[float | str]) -> NDArray[np.int64]:
     """Choose which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
 
-    All of at most ``most``. Of more, half are both ends of every selector's ranking and those
+    All of at most ``MOST_TEXTS``. Of more, half are both ends of every selector's ranking and those
     nearest to the cut of every budget; the others are drawn evenly from the first ranking.
     """
     n1 = places.shape[1]
-    if n1 <= most:
+    if n1 <= MOST_TEXTS:
         return np.arange(n1)
     cuts = [0, n1, *(budget_size(beta, n1) for beta in budgets)]
-    width = most // 2 // (len(places) * 2 * len(cuts))
+    width = MOST_TEXTS // 2 // (len(places) * 2 * len(cuts))
     near = np.zeros(n1, dtype=np.bool_)
-    for place in places:
-        for cut in cuts:
-            near |= (place >= cut - width) & (place < cut + width)
-    edges = np.linspace(0, n1, most - int(near.sum()) + 1).astype(np.int64)
+    for cut in cuts:
+        near |= ((places >= cut - width) & (places < cut + width)).any(axis=0)
+    edges = np.linspace(0, n1, MOST_TEXTS - int(near.sum()) + 1).astype(np.int64)
     drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
     near[np.argsort(places[0])[drawn]] = True
     return np.flatnonzero(near)

@@ -1,7 +1,5 @@
 """The page to browse a run's ranking."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mamushi.config import grid

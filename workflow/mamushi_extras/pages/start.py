@@ -1,8 +1,6 @@
 """The start page of a results folder: for each dataset and model which texts should go, how many
 and what to do next; then all that is there, by paths relative to the page."""
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +20,6 @@ from mamushi_extras.pages.ranking_page import render
 
 Cell = Mapping[str, str]
 Manifest = Mapping[str, Any]
-PAGES = {paths.RANKING: "Ranking to browse", paths.DATA_CARD: "What became of the raw texts"}
 
 
 def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
@@ -39,10 +36,11 @@ def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None
         if lists and (pair := (cell["dataset"], cell["model"])) not in answers:
             answers[pair] = answer(root, cell, lists, named)
     out = paths.under(root, paths.START)
-    pages = [path for path in _inside(root, "*.html") if path.name != out.name]
     rows: dict[str, list[Any]] = {
         # Snakemake writes a report where it is told to: all examples of it, here.
-        "Reports": [(path, path.stem, None) for path in pages],
+        "Reports": [
+            (page, page.stem, None) for page in _inside(root, "*.html") if page.name != out.name
+        ],
         "Figures": _figures(root, "figures/*.png", "figures/study/*.png"),
         "Tables": [
             (path, str(path.relative_to("tables").with_suffix("")), _beside(root, path, ".parquet"))
@@ -73,15 +71,18 @@ def read_cell(root: Path, cell: Cell) -> dict[str, Any] | None:
             link = (path, size, path.with_suffix(".json"), advice)
             lists[manifest["selector"]][path.stem.removeprefix("beta")] = link
             manifests[manifest["selector"]].append({**manifest, "path": path})
+    pages = {
+        paths.under("", paths.RANKING, **cell): "Ranking to browse",
+        paths.under("", paths.DATA_CARD, **cell): "What became of the raw texts",
+    }
     order = leading(manifests)
-    places = {Path(_pattern(pattern, **cell)): name for pattern, name in PAGES.items()}
     content = {
         "manifests": manifests,
-        "pages": [(place, name) for place, name in places.items() if (root / place).exists()],
+        "pages": [(page, name) for page, name in pages.items() if (root / page).exists()],
         "lists": {name: lists[name] for name in order},
         "worth": {name: manifests[name][0]["judgement"] for name in order},
         "budgets": sorted({beta for by_budget in lists.values() for beta in by_budget}),
-        "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
+        "figures": _figures(root, str(paths.under("", paths.CELL_FIGURE_PNG, figure="*", **cell))),
     }
     title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
     return {"title": title, "cell": cell, **content} if any(content.values()) else None
@@ -100,7 +101,7 @@ def answer(
     chosen = take(lists[selector], budget)
     count, total, unit = list_size(chosen)
     asked = units_at(budget, total) if budget else None
-    page, make = Path(_pattern(paths.RANKING, **cell)), None
+    page, make = paths.under("", paths.RANKING, **cell), None
     if asked and "removed" in chosen and asked != count:
         make = f"mamushi list --budget {share_of(asked, total)} --selector {selector}{named}"
     return {
@@ -134,7 +135,3 @@ def _inside(root: Path, *patterns: str) -> Iterable[Path]:
 def _beside(root: Path, path: Path, suffix: str) -> Path | None:
     neighbour = path.with_suffix(suffix)
     return neighbour if (root / neighbour).exists() else None
-
-
-def _pattern(pattern: str, **names: str) -> str:
-    return pattern.format(**names).removeprefix("results/")
