@@ -4,6 +4,7 @@ shows it."""
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mamushi.cli import main
 from mamushi.config.complete import complete
 from mamushi.running.stage import stages
 from mamushi_extras.unlabelled import screen
-from tests.support.corpora import screened_corpus
+from tests.extras.unlabelled.test_like import write
 from tests.support.workflow import ROOT
 from tests.unit.test_docs import blocks
 
@@ -33,16 +34,29 @@ def read_examples(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 def corpus_of(folder: Path) -> dict[str, Any]:
     """Write a corpus of three files into a folder, and say how one process screens it."""
-    config = screened_corpus(folder)
-    (folder / "like.jsonl").rename(folder / "unwanted.jsonl")
+    rng = random.Random(0)
+
+    def texts(n: int, share: float) -> list[str]:
+        return [
+            " ".join(
+                f"{'own' if rng.random() < share else 'word'}{rng.randrange(60)}" for _ in range(30)
+            )
+            for _ in range(n)
+        ]
+
     (folder / "corpus").mkdir()
-    for number, lines in enumerate(([0], [1, 2], [3])):
-        every = [pd.read_json(folder / f"texts/{line}.jsonl", lines=True) for line in lines]
-        pd.concat(every).to_parquet(folder / f"corpus/{number}.parquet")
-    dataset = config["datasets"]["corpus"]
-    dataset["path"] = str(folder / "corpus")
-    dataset["forget"] = {"like": str(folder / "unwanted.jsonl"), "screen": MOST}
-    return config
+    for number, size in enumerate((60, 120, 60)):
+        rows = [*texts(size, 0.02), *texts(size // 4, 0.3)]
+        frame = pd.DataFrame({"body": [*rows, *rows[: size // 30]]})
+        frame.to_parquet(folder / f"corpus/{number}.parquet")
+    like = write(folder / "unwanted.jsonl", texts(60, 0.3))
+    source: dict[str, Any] = {"kind": "table", "path": str(folder / "corpus"), "text": "body"}
+    source |= {"forget": {"like": like, "screen": MOST}, "sections": {"inference": 1}}
+    return {
+        "grid": {"datasets": ["corpus"], "models": ["words"], "selectors": ["lexical"]},
+        "datasets": {"corpus": source},
+        "models": {"words": {"embeddings": {"words": 16}}},
+    }
 
 
 def page_block() -> str:

@@ -20,10 +20,15 @@ from mamushi_extras.audit.answers import ANSWERED as OF_PEOPLE
 from mamushi_extras.unlabelled.like import GIVEN as KNOWN
 from mamushi_extras.unlabelled.like import SCREEN as MARGIN
 from mamushi_extras.unlabelled.stages import Posterior
-from tests.support.corpora import write_texts as write
 
 GIVEN, ANSWERED, SCREEN = (f"label_{name}" for name in (KNOWN, OF_PEOPLE, MARGIN))
 WORDS = ["the", "engine", "of", "a", "car", "needs", "oil", "and", "its", "brakes", "fluid", "new"]
+
+
+def write(path: Path, rows: list[str], column: str = "body") -> str:
+    """Write a JSON Lines file with a row per text; return its path."""
+    path.write_text("".join(json.dumps({column: row}) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
 
 
 LISTS = {"budgets": [0.1], "selectors": ["mamushi_lr"]}
