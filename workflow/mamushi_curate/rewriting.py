@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
-from mamushi.io.files import atomic, part_of, read_plain_json, sweep, writable
+from mamushi.io.files import atomic, new_part, read_plain_json
 from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.tables import readers
@@ -122,10 +122,7 @@ def _copy_others(data: Path, to: Path) -> None:
 def new_folder(path: Path) -> Iterator[Path]:
     """Open a folder beside ``path`` that becomes it when the block succeeds. The next writer of
     ``path`` removes what a killed process left."""
-    unfinished = part_of(path)
-    with writable(path):
-        sweep(path)
-        unfinished.mkdir()
+    unfinished = new_part(path, Path.mkdir)
     try:
         yield unfinished
         for file in unfinished.rglob("*"):

@@ -11,7 +11,7 @@ import os
 import shutil
 import socket
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,63 +30,43 @@ REFUSED = {
 def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a path beside ``path`` to write to; rename it to ``path`` when the block succeeds.
 
-    After a failure, or a kill at any moment, ``path`` is what it was before. Raises ``UserError``
-    when the disk is full, and ``OSError`` before the block where nothing can be written.
+    After a failure, or a kill at any moment, ``path`` is what it was before. Raises as
+    ``new_part``, before the block.
     """
-    target = Path(path)
-    part = part_of(target)
-    with writable(target):
-        sweep(target)
-        part.touch()
+    part = new_part(Path(path))
     try:
         yield part
         # Opened for writing, because some file systems refuse to flush a read-only descriptor.
         with part.open("rb+") as handle:
             os.fsync(handle.fileno())
-        part.replace(target)
-    except OSError as error:
-        if error.errno in DISK_FULL:
-            problem = "no space left while writing it; nothing was changed"
-            do = "free some space and run the same command again"
-            raise UserError(problem, where=target, do=do) from error
-        raise
+        part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def writable(target: Path) -> Iterator[None]:
-    """Make the folder of a file that is to be written, and open its part within the block. What is
-    refused is told of that file."""
+def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
+    """Make and return what is to become ``target``, a file or a folder beside it. Remove parts of
+    it that processes of this host left when they were killed. Raises ``UserError`` for a URL, and
+    ``OSError`` of the target where nothing can be written."""
     if URL.search(str(target)):
         do = "give a path here, and copy what is written there"
         raise UserError("is a URL, to which nothing is written", where=target, do=do)
+    prefix = f".{target.name}.{socket.gethostname()}-"
+    part = target.with_name(f"{prefix}{os.getpid()}.part")
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        yield
+        for left in target.parent.glob(f"{glob.escape(prefix)}*.part"):
+            pid = left.name.removeprefix(prefix).removesuffix(".part")
+            if pid.isdigit() and not Path("/proc", pid).exists():
+                shutil.rmtree(left, ignore_errors=True)
+                left.unlink(missing_ok=True)
+        make(part)
     except OSError as error:
-        # Of the file that was asked for, not of a part of it or a folder above.
         error.filename, error.strerror = str(target), f"cannot be written ({error.strerror})"
         raise
-
-
-def part_of(target: Path) -> Path:
-    """Return where this process writes what will be ``target``; its next writer removes what a
-    killed process left there."""
-    return target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}.part")
-
-
-def sweep(target: Path) -> None:
-    """Remove parts of ``target``, files or folders, that processes of this host left behind when
-    they were killed."""
-    prefix = f".{target.name}.{socket.gethostname()}-"
-    for part in target.parent.glob(f"{glob.escape(prefix)}*.part"):
-        pid = part.name.removeprefix(prefix).removesuffix(".part")
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            shutil.rmtree(part, ignore_errors=True)
-            part.unlink(missing_ok=True)
+    return part
 
 
 @contextlib.contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ Columns = Any
 MARK = "mamushi"
 """The key of the metadata that all tables of this program have."""
 GROUP, LARGE_GROUP = 16384, 2**20
-"""Rows of a row group in a table of vectors, and at most in others."""
+"""Rows of a row group in a table of vectors, and at most in others: fewer where texts are long."""
 GROUP_BYTES = 2**28
 """Of these, in memory."""
 
@@ -36,38 +37,29 @@ def write_table(
 ) -> None:
     """Write an artifact with its ``metadata`` after checking it, whole or not at all. Raises
     ``ValueError`` when a column is missing or has nulls that its schema forbids."""
-    with writing(path, kind, metadata=metadata) as write:
-        write(columns)
+    write_blocks(path, kind, [columns], metadata=metadata)
 
 
-@contextmanager
-def writing(
-    path: str | Path, kind: Table, *, metadata: Mapping[str, Any] | None = None
-) -> Iterator[Callable[[Columns], None]]:
-    """Give a function that writes more rows each time that it is called, at least once. The file
-    is there when the block ends."""
+def write_blocks(
+    path: str | Path,
+    kind: Table,
+    blocks: Iterable[Columns],
+    *,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Write an artifact as ``write_table``, whose rows come in ``blocks``, at least one."""
     described = {MARK: json.dumps(metadata or {}, sort_keys=True)}
     how: Any = {"write_page_checksum": True, "use_dictionary": not kind.has_vectors}
     how["compression"] = "none" if kind.has_vectors else "zstd"
-    with atomic(path) as part, ExitStack() as stack:
-        writer: pq.ParquetWriter | None = None
-
-        def write(columns: Columns) -> None:
-            nonlocal writer
-            table = _as(kind, columns).replace_schema_metadata(described)
-            if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(part, table.schema, **how))
-            rows = GROUP if kind.has_vectors else rows_of_group(table)
+    tables = (_as(kind, block).replace_schema_metadata(described) for block in blocks)
+    first = next(tables)
+    with atomic(path) as part, pq.ParquetWriter(part, first.schema, **how) as writer:
+        for table in chain([first], tables):
+            most = GROUP_BYTES * len(table) // max(table.nbytes, 1)
+            rows = GROUP if kind.has_vectors else min(LARGE_GROUP, max(1, most))
             # A column in pieces would end its pages where they end.
             for start in range(0, max(len(table), 1), rows):
                 writer.write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
-
-        yield write
-
-
-def rows_of_group(table: pa.Table) -> int:
-    """Return how many rows of a table make a row group: fewer where texts are long."""
-    return min(LARGE_GROUP, max(1, GROUP_BYTES * len(table) // max(table.nbytes, 1)))
 
 
 def _as(kind: Table, columns: Columns) -> pa.Table:
@@ -159,8 +151,5 @@ def inert(text: str) -> str:
     """Return ``text`` as a CSV cell that no spreadsheet runs: behind an apostrophe if a formula.
 
     A number stays one. The page of a ranking does the same in JavaScript.
-
-    >>> inert("=1+1"), inert("-5"), inert("- a point")
-    ("'=1+1", '-5', "'- a point")
     """
     return f"'{text}" if RUN.match(text) and not NUMBER.fullmatch(text) else text

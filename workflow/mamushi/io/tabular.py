@@ -18,8 +18,6 @@ FORMATS = {
     **{".json": "json", ".txt": "txt"},
 }
 """Ending -> format."""
-LINES = ("csv", "tsv", "jsonl", "json", "txt")
-"""Formats that may be packed."""
 PACKED = (".zip", ".gz", ".zst")
 KNOWN = (
     "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), each also "
@@ -28,32 +26,25 @@ KNOWN = (
 )
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files of `datasets` beside those of a data set, and above those of several splits."""
-ABOUT = {
-    *(".md", ".rst", ".html", ".pdf", ".bib", ".cff", ".png", ".jpg", ".svg", ".py", ".ipynb"),
-    *(".sh", ".yaml", ".yml", ".toml", ".cfg", ".sha256", ".md5", ".crc"),
-}
-"""Endings of files that are about a table,"""
-NAMES = {
-    *("readme", "license", "licence", "notice", "citation", "changelog", "requirements"),
-    *("dataset_info", "dataset_infos", "state", "croissant", "config"),
-}
-"""and names of some that may have another one."""
-RECEIPT = ".receipt.json"
+ABOUT = re.compile(
+    r"[._].*|.*\.receipt\.json|.*\.(md|rst|html|pdf|bib|cff|png|jpg|svg|py|ipynb|sh|ya?ml|toml|cfg)"
+    r"|.*\.(sha256|md5|crc)|(readme|licen[cs]e|notice|citation|changelog|requirements|config|state"
+    r"|croissant|dataset_infos?)(-[^.]*)?(\.txt|\.json)?"
+)
+"""Names of what is about a table, or what other programs leave: caches, checksums, marks of a job
+that has ended."""
 LAKES = ("_delta_log", ".hoodie")
 """Folders by which Delta Lake and Hudi tell which files of a table count."""
 URL = re.compile(r"(?:^|/)[\w.+-]{2,}:/")
 """How a URL begins, in which a path has one slash in the place of two."""
-SHOWN = 4
-"""Names in a message."""
 
 
 def format_of(path: Path) -> str | None:
     """Return the format of a file by its ending, None for one that is not known."""
-    ending = path.suffix.lower()
-    if ending in PACKED:
-        format = FORMATS.get(Path(path.stem).suffix.lower())
-        return format if format in LINES else None
-    return FORMATS.get(ending)
+    if not packing_of(path):
+        return FORMATS.get(path.suffix.lower())
+    format = FORMATS.get(Path(path.stem).suffix.lower())
+    return None if format in ("parquet", "arrow") else format
 
 
 def packing_of(path: Path) -> str:
@@ -89,35 +80,38 @@ def find(path: str | Path) -> list[Path]:
     if (path / SPLITS).is_file():
         raise UserError("has several splits", where=path, do="name the folder of one of them")
     if (path / STATE).is_file():
-        return _saved(path)
-    if not path.is_dir() and not ("*" in path.name and any(path.parent.glob(path.name))):
+        # As ``Dataset.save_to_disk`` lists them.
+        state = json.loads((path / STATE).read_text(encoding="utf-8"))
+        if state.get("_indices_data_files"):
+            do = "open it with `datasets`, and save it again"
+            raise UserError("lists rows by their indices", where=path / STATE, do=do)
+        return [path / file["filename"] for file in state["_data_files"]]
+    at = [*(path.iterdir() if path.is_dir() else path.parent.glob(path.name))]
+    if not at and not path.is_dir():
         raise UserError(no_file(path), where=path, do="check the path")
-    at = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
     entries = [entry for entry in _entries(at) if entry.name in LAKES or not _is_about(entry)]
-    files = [entry for entry in entries if is_part(entry)]
-    if not files:
+    forms = [format_of(entry) if is_part(entry) else None for entry in entries]
+    form = next(filter(None, forms), None)
+    if form is None:
         raise UserError("no table in this folder", where=path, do=KNOWN)
-    form = format_of(files[0])
-    read = [file for file in files if format_of(file) == form]
-    if unread := [entry.name for entry in entries if entry not in {*read}]:
-        problem = f"holds what is not read with it: {', '.join(unread[:SHOWN])}"
+    if unread := [entry.name for entry, of in zip(entries, forms, strict=True) if of != form]:
+        problem = f"holds what is not read with it: {', '.join(unread[:4])}"
         do = "take that out of the folder, or give the files themselves or a pattern for them"
         raise UserError(problem, where=path, do=do)
-    if form == "txt" and len(files) > 1:
+    if form == "txt" and len(entries) > 1:
         problem = "has several .txt files, of which a text may be a line or all of one"
         raise UserError(problem, where=path, do="give one file with a text a line, or a table")
-    return files
+    return entries
 
 
 def _entries(paths: Iterable[Path]) -> Iterator[Path]:
     """Iterate over what lies at paths, and then of folders over what is in them."""
     for path in sorted(paths, key=lambda path: (path.is_dir(), path)):
-        if path.is_dir() and not (
-            path.is_symlink() or path.name in LAKES or (path / STATE).exists()
-        ):
-            yield from _entries(path.iterdir()) if path.name[0] not in "._" else ()
-        else:
+        is_one = path.is_symlink() or path.name in LAKES or (path / STATE).exists()
+        if not path.is_dir() or is_one:
             yield path
+        elif path.name[0] not in "._":
+            yield from _entries(path.iterdir())
 
 
 def is_part(path: Path) -> bool:
@@ -126,18 +120,4 @@ def is_part(path: Path) -> bool:
 
 
 def _is_about(path: Path) -> bool:
-    """Return whether what lies beside a table is about it, by its name, or what other programs
-    leave: caches, checksums, marks of a job that has ended."""
-    if path.name[0] in "._" or path.name.endswith(RECEIPT) or path.suffix.lower() in ABOUT:
-        return True
-    stem = re.split("[.-]", path.name.lower())[0]
-    return path.suffix.lower() in ("", ".txt", ".json") and stem in NAMES
-
-
-def _saved(path: Path) -> list[Path]:
-    """Return the files of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
-    if state.get("_indices_data_files"):
-        do = "open it with `datasets`, and save it again"
-        raise UserError("lists rows by their indices", where=path / STATE, do=do)
-    return [path / file["filename"] for file in state["_data_files"]]
+    return ABOUT.fullmatch(path.name.lower()) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.io import schemas
-from mamushi.io.tables import INFERENCE, read_table, writing
+from mamushi.io.tables import INFERENCE, read_table, write_blocks
 
 MAPPED = 2**30
 """Bytes from which a matrix lies in a file that is mapped into memory."""
@@ -48,10 +48,13 @@ def write_vectors(
 ) -> None:
     """Write the table of embeddings, with the columns ``texts`` (n,) and vectors (n, width) that
     come in ``blocks``."""
-    start = 0
-    with writing(path, schemas.EMBEDDINGS, metadata=metadata) as write:
+
+    def columns() -> Iterator[dict[str, pa.Array]]:
+        start = 0
         for block in blocks:
-            columns = {name: column.slice(start, len(block)) for name, column in texts.items()}
+            rows = {name: column.slice(start, len(block)) for name, column in texts.items()}
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(block.reshape(-1)), block.shape[1])
-            write({**columns, "embedding": vectors})
+            yield {**rows, "embedding": vectors}
             start += len(block)
+
+    write_blocks(path, schemas.EMBEDDINGS, columns(), metadata=metadata)

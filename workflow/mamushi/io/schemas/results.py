@@ -20,8 +20,8 @@ forget_distance_mean float64: Mean of ppl_forget less that of the gold standard 
 forget_distance_se float64?
 retain_distance_mean float64: The same of the retain domain.
 retain_distance_se float64?
-gold_sad float64?: Mean SAD between the gold standards of two seeds, over all pairs of seeds: how
-    far one model is from gold by its seed alone. It bounds no paired difference. Null with one seed.
+gold_sad float64?: Mean SAD between the gold standards of two seeds, over all pairs: how far one
+    model is from gold by its seed alone. It bounds no paired difference. Null with one seed.
 area_mean float64: Mean area under the SAD curve from β = 0 to 1 by the trapezoid rule, in
     perplexity; lower is better.
 area_se float64?
