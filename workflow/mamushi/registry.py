@@ -65,7 +65,6 @@ class Plugin:
     # Dataset loaders.
     files: Mapping[str, list[str]] = field(default_factory=dict)  # setting with a path -> names
     downloads: bool = False  # does without a path
-    shards: bool = False  # takes a folder of files as one
     split: bool = True  # the rows come without sections
     evaluation_section: bool = False  # brings an evaluation section
     knows_truth: bool = False  # has the log-density ratio

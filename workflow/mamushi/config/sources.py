@@ -32,26 +32,20 @@ def raw_paths(dataset: Mapping[str, Any]) -> dict[str, list[Path]]:
     """Return the files of each key of a dataset that names raw files, there or not: in a folder as
     ``tabular.find`` says, or those that the loader wants, plain or as .zip. What lies at a URL
     stands for itself by the receipt of its copy. Raises ``UserError`` as ``tabular.find``."""
-    loader = plugin("dataset", dataset["kind"])
+    wanted = plugin("dataset", dataset["kind"]).files
     tables = {f"forget.{key}": path for key, path in beside(dataset).items()}
-    values = {**{key: dataset[key] for key in loader.files}, **tables}
-    values["answers"] = dataset.get("answers")
-    files = {}
-    for key, value in values.items():
-        if value is None:
-            continue
-        names, path = loader.files.get(key, []), Path(value)
-        is_table = loader.shards if key in loader.files else key in ("forget.like", "forget.unlike")
-        if names:
-            both = [(path / name, path / f"{name}.zip") for name in names]
-            files[key] = [packed if packed.is_file() else plain for plain, packed in both]
-        elif copies.is_remote(value):
-            files[key] = [copies.receipt_path(value)]
-        elif is_table and (path.is_dir() or "*" in path.name):
-            files[key] = tabular.find(path)
-        else:
-            files[key] = [path]
-    return files
+    values = {key: dataset[key] for key in wanted} | tables | {"answers": dataset.get("answers")}
+    return {key: _files(value, wanted.get(key)) for key, value in values.items() if value}
+
+
+def _files(value: str, names: list[str] | None) -> list[Path]:
+    path = Path(value)
+    if names:
+        packed = {path / name: path / f"{name}.zip" for name in names}
+        return [packed[plain] if packed[plain].is_file() else plain for plain in packed]
+    if copies.is_remote(value):
+        return [copies.receipt_path(value)]
+    return tabular.find(path) if path.is_dir() or "*" in path.name else [path]
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
@@ -87,18 +81,17 @@ def vector_files(model: Mapping[str, Any]) -> list[str]:
 
 
 def raw_size(dataset: Mapping[str, Any]) -> int:
-    """Return the bytes of the raw files that are there."""
-    size = 0
-    for path in map(Path, files(dataset)):
-        for file in path.parent.rglob("*") if path.name == copies.COPY_RECEIPT else [path]:
-            size += file.stat().st_size if file.is_file() else 0
-    return size
+    """Return the bytes of the raw files that are there, of a copy those beside its receipt."""
+    found = [path for paths in raw_paths(dataset).values() for path in paths if path.is_file()]
+    copied = [path.parent for path in found if path.name == copies.COPY_RECEIPT]
+    every = [*found, *(file for folder in copied for file in folder.rglob("*"))]
+    return sum(file.stat().st_size for file in every if file.is_file())
 
 
 def fetched_urls(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the URLs of data in a configuration by the receipts of their copies, each as it stands
     there, perhaps with a signature. Raises ``UserError`` as ``copies.unsigned``."""
-    models = config.get("models")
-    vectors = [model.get("embeddings") for model in models.values()] if models else []
+    models = config.get("models") or {}
+    vectors = [model.get("embeddings") for model in models.values()]
     every = map(os.path.expandvars, copies.urls([config.get("datasets"), vectors]))
     return {str(copies.receipt_path(copies.unsigned(url))): url for url in every}

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mamushi.data.raw import Raw
 
 FILES: dict[str, list[str]] = {"path": []}
-SHARDS = True
-"""A folder may be given, whose files are one table."""
 
 
 class Marked(Section):
