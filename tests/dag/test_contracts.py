@@ -13,7 +13,7 @@ import yaml
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
 from tests.support.dry_runs import Snakemake
 
-TRAININGS = "beta0 contaminate gold retrain"
+TRAININGS = "endpoint retrain"
 UNLEARNINGS = "unlearn unlearn_list unlearn_whole"
 CONTRACTS: dict[str, dict[str, list[Any]]] = {
     # The rules that begin again -> key -> other values, each a change of its own.
@@ -66,7 +66,7 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
     f"{TRAININGS} predict token_scores": {"training.max_length": [64]},
     # A model that was contaminated before relearns as well, by what is trained of it then.
     f"{TRAININGS} relearn {UNLEARNINGS}": {"training.method": ["lora", "full"]},
-    "gold retrain": {"training.steps": ["matched"]},
+    "endpoint retrain": {"training.steps": ["matched"]},
     # Unlearning starts from hidden states that are computed with those of the held-out texts: which
     # texts share a batch is seen in their last bits.
     f"evaluate relearn {UNLEARNINGS}": {"evaluation.max_length": [64]},

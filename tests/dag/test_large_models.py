@@ -38,8 +38,12 @@ def test_each_job_with_the_model_asks_for_eight_gpus(words: list[str], tmp_path:
     asked = re.findall(r"^ *(?:local)?rule (\w+):$.*?^ +resources: (.*?)$", said, re.M | re.S)
     gpus = {rule: re.findall(r"\bgpu=(\d+)", resources) for rule, resources in asked}
     assert {rule for rule, count in gpus.items() if count} == {
-        *("contaminate", "gold", "beta0", "embed", "retrain", "evaluate")
+        *("endpoint", "embed", "retrain", "evaluate")
     }
     assert {count for counts in gpus.values() for count in counts} == {"8"}
+    # The profile says once where jobs on a GPU are.
+    for _, resources in asked:
+        place = re.findall(r"(?:slurm_partition|gpu_model)=(\w+)", resources)
+        assert place == (["gpu", "h100"] if re.search(r"\bgpu=", resources) else ["cpu"])
     # Those of one job are on one node.
     assert {re.search(r"\bnodes=(\d+)", resources)[1] for _, resources in asked} == {"1"}

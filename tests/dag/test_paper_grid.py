@@ -44,7 +44,7 @@ def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     output = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
     counted = jobs(output)
     assert (counted["examples"], counted["model_card"]) == (1, 1)
-    assert (counted["retrain"], counted["gold"], counted["beta0"]) == (7 * 3, 1, 1)
+    assert (counted["retrain"], counted["endpoint"]) == (7 * 3, 3)
 
 
 def test_a_path_that_is_not_set_stops_a_real_run_before_its_first_job(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def counted(folder: Path, *words: str) -> dict[str, int]:
 def test_the_grid_is_the_papers_and_lr_maha_a_study(tmp_path: Path) -> None:
     grid = counted(tmp_path, "all", *ONE_SEED)
     assert grid["retrain"] == 2 * 3 * 8 * 9
-    assert grid["contaminate"] == grid["gold"] == grid["beta0"] == grid["embed"] == 2 * 3
+    assert grid["endpoint"] == 3 * grid["embed"] == 3 * 2 * 3
     assert grid["score"] == 2 * 3 * 8
     # Certainty is asked for where a list is acted on.
     assert "refits" not in grid
@@ -34,8 +34,7 @@ def test_what_is_unlearned_starts_from_the_contaminated_model(tmp_path: Path) ->
     jobs = counted(tmp_path, "unlearning", *ONE_SEED)
     # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say. The curves of
     # retraining, which are in the table beside these, begin at beta 0.
-    assert jobs["contaminate"] == jobs["gold"] == 2
-    assert jobs["beta0"] == 1
+    assert jobs["endpoint"] == 2 + 2 + 1
     # Each selector's curve of one or two unlearners, and the models that are asked, of which the
     # paper retrains none.
     assert jobs["retrain"] == 3 * 9

@@ -49,7 +49,7 @@ def test_a_change_of_the_training_trains_again_whose_tensors_are_deleted(
     snakemake: Snakemake, deleted: Path
 ) -> None:
     look = snakemake.look(deleted, targets=contract_grid.TARGETS, change=RATE)
-    assert {"retrain", "contaminate", "gold", "beta0"} <= {*look["begin"]}
+    assert {"retrain", "endpoint"} <= {*look["begin"]}
     assert look["needed"]["retrain"] == look["all"]["retrain"] > 20
 
 
@@ -60,7 +60,7 @@ def test_a_new_question_makes_the_model_again_that_it_is_put_to(
     needed = snakemake.would_run(deleted, targets=["unlearning"], change=change)
     # Of each of two models a retrained and an unlearned one at one budget.
     assert (needed["retrain"], needed["unlearn"]) == (2, 2)
-    assert needed["relearn"] >= 4 and "contaminate" not in needed
+    assert needed["relearn"] >= 4 and "endpoint" not in needed
 
 
 PAIR = {"dataset": "made", "model": "tiny", "unlearner": "salun", "selector": "mamushi"}

@@ -33,7 +33,7 @@ CONFIG: dict[str, Any] = {
     },
 }
 CELL = "results/runs/made/theirs/seed0"
-LANGUAGE = {"model_card", "tokens", "embed", "contaminate", "gold", "retrain", "evaluate"}
+LANGUAGE = {"model_card", "tokens", "embed", "endpoint", "retrain", "evaluate"}
 
 
 def write(folder: Path, number: float = 0.0) -> None:

@@ -11,7 +11,7 @@ from tests.support.workflow import command, environment
 pytestmark = pytest.mark.slow
 
 TARGETS = [*FEW, f"{RUN}/removals/mamushi/beta0.25.json", f"{RUN}/geometry.parquet"]
-TRAINING = ("base_model", "contaminate", "gold", "beta0", "embed", "evaluate", "unlearn_whole")
+TRAINING = ("base_model", "endpoint", "embed", "evaluate", "unlearn_whole")
 RULES = (*TRAINING, "retrain", "score", "refits", "geometry")
 
 SMALL = {

@@ -81,8 +81,7 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     """
     profile = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))
     gpu = {"slurm_partition": cluster.gpu_partition, "gpu_model": cluster.gpu_model}
-    for resources in profile["set-resources"].values():
-        resources.update({key: gpu[key] for key in gpu.keys() & resources.keys()})
+    profile["set-resources"]["on_gpu"] = gpu
     profile["default-resources"]["slurm_partition"] = cluster.cpu_partition
     if cluster.account is not None:
         profile["default-resources"]["slurm_account"] = cluster.account

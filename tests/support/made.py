@@ -21,10 +21,6 @@ WHOLE = f"{RUN}/arms/{UNLEARNER}/whole/card.json"
 OUTPUTS = {
     "retrain": [RETRAINED, RETRAINED.replace("card.json", "train_log.parquet")],
     "unlearn_whole": [WHOLE, WHOLE.replace("card.json", "train_log.parquet")],
-    "contaminate": [
-        f"{RUN}/arms/contaminated/{name}"
-        for name in ("card.json", "train_log.parquet", "trained.safetensors")
-    ],
 }
 EXECUTION = {
     "micro_batch_size": 32,

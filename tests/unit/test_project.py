@@ -18,7 +18,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tests.support.contract_grid import gpu_rules, rules
+from tests.support.contract_grid import rules
 from tests.support.workflow import ROOT
 
 BIN = Path(sys.executable).parent
@@ -130,15 +130,6 @@ def test_every_setting_is_an_option_of_snakemake() -> None:
         for key in settings(profile):
             # The one key that is there for its anchors.
             assert f"--{key}" in known or (profile, key) == ("slurm", "cluster"), (profile, key)
-
-
-def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
-    slurm = settings("slurm")
-    assert slurm["set-resources"].keys() == gpu_rules() != set()
-    for resources in slurm["set-resources"].values():
-        assert resources.keys() == {"slurm_partition", "gpu_model"}
-    # `gpu=0` with a model still asks for one.
-    assert "gpu_model" not in slurm["default-resources"]
 
 
 def test_every_command_takes_the_place_of_its_shell() -> None:

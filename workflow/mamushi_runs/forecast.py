@@ -20,7 +20,7 @@ RATE = 0.266 * 989e12
 paper's share of the data sheet's, of its 105 minutes of padded texts."""
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
-TRAINING = ("contaminate", "gold", "beta0", "retrain", "influence")
+TRAINING = ("endpoint", "retrain", "influence")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 FINISHED = re.compile(r"took ([\d.]+) s, [\d.]+ s of CPU\s*$")
 
@@ -75,8 +75,9 @@ def _flop(config: Config, job: Job) -> float:
         return texts * mean_tokens(config, dataset, cut)
 
     if rule in TRAINING:
-        removed = {"gold": 1.0, "retrain": beta}.get(rule, 0) * (training["steps"] == "by_data")
-        section = "contamination" if rule == "contaminate" else "inference"
+        role = job.wildcards.get("role", rule)
+        removed = {"gold": 1.0, "retrain": beta}.get(role, 0) * (training["steps"] == "by_data")
+        section = "contamination" if role == "contaminated" else "inference"
         # Influence reads the texts twice at each point, and takes gradients.
         passes = training["epochs"] + 2 * config["influence"]["points"] * (rule == "influence")
         read = tokens(section, training["max_length"], forget=1 - removed)

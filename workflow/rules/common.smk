@@ -18,7 +18,9 @@ from mamushi.io.files import write_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
+from mamushi.stages import tables
 from mamushi.stages.models import model_files
+from mamushi.stages.probe import judged_files
 from mamushi_runs import hooks, record
 from mamushi_runs.resources import JobResources
 
@@ -76,7 +78,7 @@ wildcard_constraints:
     place=only(os.path.basename(os.path.dirname(path)) for path in URLS),
     seed=r"\d+",
     beta=arms.BETA,
-    arm=arms.pattern(config),
+    arm=re.sub(r"\?P<\w+>", "?:", arms.PATTERN.pattern),
 
 
 # Priority of the jobs that find what is wrong with data and models: they start before any training,
@@ -119,36 +121,27 @@ def unless_kept(path):
     return path if config["keep_checkpoints"] else temp(path)
 
 
-def of_arm(pattern, name=None):
-    """The pattern for the model whose weights an arm has, that of the wildcards or `name`. Mostly
-    that is the model itself, and the pattern serves as it is: a function in its place would be
-    called for each of thousands of jobs in every dry run."""
-    if not any(model.get("base") for model in config["models"].values()):
-        return pattern
-    return lambda wildcards: pattern.replace(
-        "{model}",
-        arms.Arm.parse(name or wildcards.arm).base(config, wildcards.model),
-    )
+def arm_files(*kinds, arm="{arm}"):
+    """Inputs by their names: the files of these kinds that an arm is made and opened from, that of the
+    wildcards or `arm`, in which they may stand."""
+
+    def find(kind, wildcards):
+        name = arm.format(**wildcards)
+        return arms.arm_files(config, wildcards.model, name).get(kind, [])
+
+    return {kind: partial(find, kind) for kind in kinds}
 
 
-def trained_of(name=None):
-    """The trained tensors that are laid over an arm's base, that of the wildcards or `name`: its
-    own, or of one that is unlearned its start's; none of untrained weights."""
-
-    def path(wildcards):
-        arm = arms.Arm.parse(name or wildcards.arm)
-        is_retrained = arm.unlearner is None and arm.endpoint is None
-        origin = wildcards.arm if is_retrained else arm.origin(config, wildcards.model)
-        ready = config["models"][wildcards.model].get("contaminated")
-        untrained = ("base", "contaminated") if ready else ("base",)
-        return [] if origin in untrained else paths.TRAINED.replace("{arm}", origin)
-
-    return path
-
-
-def unlearned_of(wildcards):
-    """The tensors that unlearning trained of an arm; none of one that was not unlearned."""
-    return paths.TRAINED if arms.Arm.parse(wildcards.arm).unlearner else []
+def on_gpu(work, **others):
+    """Resources of a job with a language model: GPUs, memory, as long as this `work` takes, and what
+    a profile sets for `on_gpu` as it does for a rule; `others` stand in the place of these.
+    """
+    of_profile = workflow.resource_settings.overwrite_resources.get("on_gpu", {})
+    return {
+        **{name: resource.raw for name, resource in of_profile.items()},
+        **{"gpu": RESOURCES.gpus, "mem_mb": RESOURCES.model_memory},
+        **{"runtime": RESOURCES.minutes(work), **others},
+    }
 
 
 def in_report(table, category):

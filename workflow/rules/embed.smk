@@ -4,10 +4,8 @@
 
 rule embed:
     input:
-        trained=trained_of("contaminated"),
+        **arm_files("model_card", "tokens", "trained", arm="contaminated"),
         examples=paths.EXAMPLES,
-        tokens=paths.TOKENS,
-        model_card=paths.MODEL_CARD,
     output:
         out=paths.EMBEDDINGS,
     log:
@@ -18,9 +16,7 @@ rule embed:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("embed"),
+        **on_gpu("embed"),
     params:
         settings=settings("embed", "model"),
     shell:

@@ -3,11 +3,8 @@
 
 rule evaluate:
     input:
-        trained=trained_of(),
-        unlearned=unlearned_of,
+        **arm_files("model_card", "tokens", "trained", "unlearned"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS),
-        model_card=of_arm(paths.MODEL_CARD),
     output:
         out=paths.PERPLEXITY,
         nll=paths.NLL,
@@ -21,9 +18,7 @@ rule evaluate:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("evaluate"),
+        **on_gpu("evaluate"),
     params:
         settings=settings("evaluate", "model", "arm"),
     shell:

@@ -53,8 +53,8 @@ rule frontier:
 # What retraining is predicted to do, for texts that a language model reads.
 rule predict:
     input:
+        **arm_files("tokens", arm="gold"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, "gold"),
         scores=[
             grid.ranking_pattern(config, selector)
             for selector in selectors.foreseen(config)

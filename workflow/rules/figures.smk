@@ -3,6 +3,12 @@
 # reads, if any. Its caption is the file of its name in workflow/report.
 
 
+# What the figures of a cell show.
+OF_CELL = {
+    "scores": paths.SCORES.replace("{selector}", RATIO),
+    "geometry": paths.GEOMETRY,
+}
+
 for name, drawing in plugins("figure").items():
     of_cell = drawing.of == "cell"
     pdf = (paths.CELL_FIGURE if of_cell else paths.FIGURE).replace("{figure}", name)

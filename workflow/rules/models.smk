@@ -49,9 +49,11 @@ rule base_model:
     conda:
         "../../envs/mamushi.yaml"
     resources:
-        gpu=1,
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        **on_gpu(
+            "base_model",
+            mem_mb=lambda wildcards, attempt: 8000 * attempt,
+            runtime=lambda wildcards, attempt: 60 * attempt,
+        ),
     params:
         settings=settings("base-model", "model"),
     shell:

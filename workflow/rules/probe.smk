@@ -3,9 +3,7 @@
 
 rule generate:
     input:
-        trained=trained_of(),
-        unlearned=unlearned_of,
-        model_card=of_arm(paths.MODEL_CARD),
+        **arm_files("model_card", "trained", "unlearned"),
     output:
         out=paths.GENERATIONS,
     log:
@@ -14,9 +12,7 @@ rule generate:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("generate"),
+        **on_gpu("generate"),
     params:
         settings=settings("generate", "model", "arm"),
     shell:
@@ -27,11 +23,10 @@ rule generate:
 
 rule judge:
     input:
-        generations=lambda wildcards: grid.generations(
+        **arm_files("model_card", "trained", arm="gold"),
+        generations=lambda wildcards: judged_files(
             config, {**wildcards, "seed": int(wildcards.seed)}
         ),
-        trained=paths.TRAINED.replace("{arm}", "gold"),
-        model_card=of_arm(paths.MODEL_CARD, "gold"),
     output:
         out=paths.JUDGED,
     log:
@@ -40,9 +35,7 @@ rule judge:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("judge"),
+        **on_gpu("judge"),
     params:
         settings=settings("judge", *CELL, arm="gold"),
     shell:
@@ -53,11 +46,8 @@ rule judge:
 
 rule relearn:
     input:
-        trained=trained_of(),
-        unlearned=unlearned_of,
+        **arm_files("model_card", "tokens", "trained", "unlearned"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS),
-        model_card=of_arm(paths.MODEL_CARD),
     output:
         out=paths.RELEARNING,
         texts=paths.RELEARNED,
@@ -67,9 +57,7 @@ rule relearn:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("relearn"),
+        **on_gpu("relearn"),
     params:
         settings=settings("relearn", "model", "seed", "arm"),
     shell:

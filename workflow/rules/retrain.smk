@@ -3,11 +3,8 @@
 
 rule retrain:
     input:
+        **arm_files("model_card", "tokens", "removal", "spans", arm=arms.RETRAINED),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, arms.RETRAINED),
-        model_card=of_arm(paths.MODEL_CARD, arms.RETRAINED),
-        removal=removed_from(paths.REMOVAL, tokens=False),
-        spans=removed_from(paths.SPANS, tokens=True),
     output:
         tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.RETRAINED)),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.RETRAINED),
@@ -21,9 +18,7 @@ rule retrain:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("retrain"),
+        **on_gpu("retrain"),
     params:
         settings=settings("finetune", *CELL, role="retrained"),
     shell:

@@ -1,52 +1,33 @@
 # What jobs have measured -> result tables: SAD against the gold-standard model, half-gap budgets, what
 # models say. A stage finds the files of its cells by path.
 
-# Rule -> the part of the report, the tables that it makes, and of what.
+# Rule -> the part of the report, the tables that it makes, of what, and texts for the report.
 TABLES = {
-    "tables": ("Tables", grid.STUDY_TABLES, measured_of),
-    "effects": (
-        "Tables",
-        ["effects"],
-        lambda wildcards: measured_texts(grid.measurements(GRID, paths.CARD)),
-    ),
-    "subgroups": (
-        "Tables",
-        ["subgroups"],
-        lambda wildcards: measured_texts(
-            grid.removals(selectors.of_texts(config, GRID))
-        ),
-    ),
-    "half_gap": ("Unlearning", ["unlearning", "half_gap"], curves_of),
+    "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files, "sad_differences"),
+    "effects": ("Tables", ["effects"], tables.effect_files),
+    "subgroups": ("Tables", ["subgroups"], tables.subgroup_files),
+    "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files, "synergy"),
     "probes": (
-        "Unlearning",
-        ["generations", "relapse"],
-        lambda wildcards: measured(config["probe"], grid.probes(config)),
+        *("Unlearning", ["generations", "relapse"]),
+        *(tables.probe_files, "generations"),
     ),
     "evidence_tables": (
-        "Evidence",
-        grid.EVIDENCE_TABLES,
-        lambda wildcards: grid.evidence(config),
+        *("Evidence", grid.EVIDENCE_TABLES),
+        *(tables.evidence_files, "qualitative_ranking"),
     ),
     **EXTRA_TABLES,
 }
-# Texts for the report that some rules make as well.
-TEXTS = {
-    "tables": "sad_differences",
-    "half_gap": "synergy",
-    "probes": "generations",
-    "evidence_tables": "qualitative_ranking",
-}
 
-for made, (category, made_tables, made_of) in TABLES.items():
+for made, (category, made_tables, made_of, *texts) in TABLES.items():
 
     rule:
         name:
             made
         input:
-            made_of,
+            partial(lambda made_of, wildcards: explained(made_of, config), made_of),
         output:
             **{name: in_report(name, category) for name in made_tables},
-            pages=expand(paths.TEXT, text=TEXTS.get(made, [])),
+            pages=expand(paths.TEXT, text=texts),
             parquet=expand(paths.TABLE, table=made_tables),
         log:
             f"results/logs/{made}.log",
@@ -63,6 +44,8 @@ for made, (category, made_tables, made_of) in TABLES.items():
 
 
 use rule tables as study_tables with:
+    input:
+        lambda wildcards: explained(tables.sad_files, config, wildcards.study),
     output:
         pages=paths.STUDY_TABLE.replace("{table}.parquet", "sad_differences.rst"),
         parquet=expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),

@@ -1,39 +1,58 @@
 # What can be asked for beside `all`.
 
 
+def figures_of(kind):
+    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
+    return [name for name, figure in plugins("figure").items() if figure.of == kind]
+
+
+def of_example_runs(patterns):
+    """What these patterns have of the first seed's cells."""
+    runs = grid.example_runs(config)
+    return [pattern.format(**run) for pattern in patterns for run in runs]
+
+
+def tables_and_figures(wildcards):
+    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
+    model that is none."""
+    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
+    if hindrances := grid.hindrances(config, GRID):
+        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
+        return []
+    figures = expand(paths.FIGURE, figure=figures_of("grid"))
+    return expand(paths.TABLE, table=grid.TABLES) + figures
+
+
+# The configured grid: removal lists and, where all of it can be retrained, tables and figures.
+rule all:
+    default_target: True
+    input:
+        grid.lists(config, GRID),
+        tables_and_figures,
+
+
 # A lab's own case: the ranking and the removal lists, without any retraining.
 rule removals:
     input:
-        LISTS,
+        grid.lists(config, GRID),
 
 
-# The studies of the configuration, each a comparison of its own, with the manifests of its lists, for which
-# its tables do not wait.
+# The studies of the configuration, each a comparison of its own, and their lists.
 rule studies:
     input:
-        lambda wildcards: [
-            path for axes in config["studies"].values() for path in labelled(axes)
-        ],
         expand(paths.STUDY_FIGURE, study=config["studies"]),
-        [grid.manifest_files(config, axes) for axes in config["studies"].values()],
+        [grid.lists(config, axes) for axes in config["studies"].values()],
 
 
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
 rule evidence:
     input:
-        lambda wildcards: labelled(GRID),
         expand(paths.TABLE, table=grid.EVIDENCE_TABLES),
         expand(paths.FIGURE, figure=figures_of("evidence")),
-        [
-            paths.CELL_FIGURE.format(figure=figure, **run)
-            for run in grid.example_runs(config)
-            for figure in figures_of("cell")
-        ],
-        [
-            pattern.format(**run)
-            for pattern in OF_EVIDENCE
-            for run in grid.example_runs(config)
-        ],
+        of_example_runs(
+            paths.CELL_FIGURE.replace("{figure}", name) for name in figures_of("cell")
+        ),
+        of_example_runs(OF_EVIDENCE),
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
@@ -54,4 +73,4 @@ rule unlearned:
 # The raw files, cleaned and split: what can be checked before any GPU time is spent.
 rule data:
     input:
-        expand(paths.EXAMPLES, dataset=GRID["datasets"]),
+        grid.example_files(GRID),

@@ -1,14 +1,12 @@
 # Unlearning of the texts that a removal list names, or of tokens, from a model that has seen them.
 
+OF_UNLEARNING = ("model_card", "tokens", "trained", "removal", "spans")
+
 
 rule unlearn:
     input:
-        trained=trained_of(arms.UNLEARNED),
+        **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, arms.UNLEARNED),
-        model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED),
-        removal=removed_from(paths.REMOVAL, tokens=False),
-        spans=removed_from(paths.SPANS, tokens=True),
     output:
         tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED)),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED),
@@ -21,9 +19,7 @@ rule unlearn:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("unlearn"),
+        **on_gpu("unlearn"),
     params:
         settings=settings("unlearn", *CELL, "unlearner"),
     shell:
@@ -37,12 +33,8 @@ rule unlearn:
 # All of the forget set: the end that the curves of every selector share.
 use rule unlearn as unlearn_whole with:
     input:
-        trained=trained_of(arms.UNLEARNED_WHOLE),
+        **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED_WHOLE),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, arms.UNLEARNED_WHOLE),
-        model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED_WHOLE),
-        removal=[],
-        spans=[],
     output:
         tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED_WHOLE)),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED_WHOLE),
@@ -54,12 +46,8 @@ use rule unlearn as unlearn_whole with:
 # A removal list of the user's, whose model is the product.
 use rule unlearn as unlearn_list with:
     input:
-        trained=trained_of(arms.LISTED),
+        **arm_files(*OF_UNLEARNING, arm=arms.LISTED),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, arms.LISTED),
-        model_card=of_arm(paths.MODEL_CARD, arms.LISTED),
-        removal=lambda wildcards: config["unlearning"]["lists"][wildcards.list],
-        spans=[],
     output:
         tensors=paths.TRAINED.replace("{arm}", arms.LISTED),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.LISTED),
@@ -75,7 +63,7 @@ use rule unlearn as unlearn_list with:
 # when the workflow is read: what a dry run shows is what runs, and the next run measures them.
 rule refine:
     input:
-        lambda wildcards: grid.sweep_files(config, wildcards),
+        lambda wildcards: tables.sweep_files(config, wildcards),
     output:
         out=paths.SWEEP,
     log:

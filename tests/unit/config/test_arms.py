@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
 from mamushi.config import arms
 from mamushi.config.arms import Arm
+from mamushi.io import paths
 
 NAMES = {
     **{name: Arm(endpoint=name) for name in arms.ENDPOINTS},
@@ -19,9 +19,16 @@ NAMES = {
 }
 CONFIG: dict[str, Any] = {
     "models": {"plain": {}, "ours": {"contaminated": True, "base": "clean"}},
+    "selectors": {},
     "unlearners": {"salun": {}, "a.b": {}},
     "unlearning": {"start": "beta0", "lists": {"mine": "ids.txt"}},
 }
+
+
+@pytest.mark.parametrize("name", ["gold2", "salun/c/0.10", "axb"])
+def test_what_is_no_model_of_a_cell(name: str) -> None:
+    with pytest.raises(ValueError, match="no model of a cell"):
+        Arm.parse(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,24 +37,21 @@ def test_a_name_says_how_a_model_was_made(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "origin", "base"),
+    ("name", "model", "base", "trained"),
     [
-        ("gold", "plain", "gold", "plain"),
-        ("retrained/a/beta0.10", "plain", "beta0", "plain"),
-        ("salun/whole", "plain", "beta0", "plain"),
+        *(("base", "plain", "plain", None), ("gold", "plain", "plain", "gold")),
+        ("retrained/a/beta0.10", "plain", "plain", "retrained/a/beta0.10"),
+        ("salun/whole", "plain", "plain", "beta0"),
         # What is contaminated as it is starts there, and is retrained from its base.
-        ("contaminated", "ours", "contaminated", "ours"),
-        ("salun/a/beta0.10", "ours", "contaminated", "ours"),
-        ("retrained/a/beta0.10", "ours", "beta0", "clean"),
-        ("gold", "ours", "gold", "clean"),
+        *(("contaminated", "ours", "ours", None), ("salun/a/beta0.10", "ours", "ours", None)),
+        ("retrained/a/beta0.10", "ours", "clean", "retrained/a/beta0.10"),
+        ("gold", "ours", "clean", "gold"),
     ],
 )
-def test_what_a_model_is_opened_from(name: str, model: str, origin: str, base: str) -> None:
-    arm = Arm.parse(name)
-    assert (arm.origin(CONFIG, model), arm.base(CONFIG, model)) == (origin, base)
-
-
-def test_the_wildcard_matches_every_model_of_a_cell() -> None:
-    pattern = re.compile(arms.pattern(CONFIG | {"selectors": {"mamushi": {}, "a": {}}}))
-    wrong = ["axb/lists/mine", "gold2", "salun/c/beta0.10", "salun/a/beta1"]
-    assert [name for name in [*NAMES, *wrong] if not pattern.fullmatch(name)] == wrong
+def test_what_a_model_is_opened_from(name: str, model: str, base: str, trained: str | None) -> None:
+    files = arms.arm_files(CONFIG, model, name)
+    assert files["model_card"] == paths.MODEL_CARD.format(model=base)
+    of_arm = trained and paths.TRAINED.replace("{arm}", trained)
+    assert files.get("trained") == of_arm
+    assert ("unlearned" in files) == name.startswith("salun")
+    assert files.get("removal") == (paths.REMOVAL if "/a/" in name else None)

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mamushi.config.kinds import Config
+from mamushi.config.selectors import of_tokens
 from mamushi.io import paths
 
 ENDPOINTS = ("base", "contaminated", "gold", "beta0")
@@ -24,7 +24,7 @@ BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
 """A budget as it stands in file names: see ``paths.beta``."""
 UNLEARNED_WHOLE = "{unlearner}/whole"
 LISTED = "{unlearner}/lists/{list}"
-NAME = re.compile(
+PATTERN = re.compile(
     rf"(?P<endpoint>{'|'.join(ENDPOINTS)})|(?P<unlearner>[^/]+)/"
     r"(?:whole|lists/(?P<list>[^/]+)|(?P<selector>[^/]+)/beta(?P<beta>[^/]+))"
 )
@@ -43,24 +43,11 @@ class Arm:
     @classmethod
     def parse(cls, name: str) -> Arm:
         """Return the arm of this name. Raises ``ValueError`` for a name that is none."""
-        if (match := NAME.fullmatch(name)) is None:
+        if (match := PATTERN.fullmatch(name)) is None:
             raise ValueError(f"{name!r} is no model of a cell")
         names = match.groupdict()
         retrained = {"unlearner": None} if names["unlearner"] == RETRAINING else {}
         return cls(**names | retrained)
-
-    def origin(self, config: Config, model: str) -> str:
-        """Return the endpoint that it is opened as: itself, the one that it is trained like, or
-        the one that unlearning started from."""
-        if self.endpoint:
-            return self.endpoint
-        return starting_endpoint(config, model) if self.unlearner else "beta0"
-
-    def base(self, config: Config, model: str) -> str:
-        """Return the model whose card and tokens it has: where one that is already contaminated
-        names a ``base``, all but ``contaminated``, and what starts from that, are of that one."""
-        is_model_itself = self.origin(config, model) == "contaminated"
-        return model if is_model_itself else base(config, model) or model
 
 
 def retrained(selector: str, budget: float | str) -> str:
@@ -93,13 +80,25 @@ def starting_endpoint(config: Config, model: str) -> str:
     return "contaminated" if ready else str(config["unlearning"]["start"])
 
 
-def pattern(config: Config) -> str:
-    """Return the constraint of the wildcard ``arm``: every model of a cell."""
-
-    def any_of(names: Iterable[str]) -> str:
-        return f"(?:{'|'.join(map(re.escape, names)) or '(?!)'})"
-
-    by_selector = f"{any_of(config['selectors'])}/beta(?:{BETA})"
-    listed = f"lists/{any_of(config['unlearning']['lists'])}"
-    by_unlearner = f"{any_of(config['unlearners'])}/(?:whole|{listed}|{by_selector})"
-    return f"{any_of(ENDPOINTS)}|{RETRAINING}/{by_selector}|{by_unlearner}"
+def arm_files(config: Config, model: str, name: str) -> dict[str, str]:
+    """Return what an arm is made and opened from, as patterns: ``model_card`` and ``tokens`` of its
+    base model, the ``trained`` tensors that lie over that, of an unlearned arm its start's, its own
+    ``unlearned`` ones, and the ``removal`` list or the ``spans`` that it is made without. A model
+    that is already contaminated is that arm itself, and all others are of the ``base`` it names."""
+    arm = Arm.parse(name)
+    start = starting_endpoint(config, model) if arm.unlearner else name
+    is_contaminated = start == "contaminated"
+    below = model if is_contaminated else base(config, model) or model
+    files = {"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS}
+    files = {kind: pattern.replace("{model}", below) for kind, pattern in files.items()}
+    if start != "base" and not (is_contaminated and config["models"][model].get("contaminated")):
+        files["trained"] = paths.TRAINED.replace("{arm}", start)
+    if arm.unlearner:
+        files["unlearned"] = paths.TRAINED.replace("{arm}", name)
+    if arm.list:
+        files["removal"] = config["unlearning"]["lists"][arm.list]
+    elif arm.selector and of_tokens(config, arm.selector):
+        files["spans"] = paths.SPANS
+    elif arm.selector:
+        files["removal"] = paths.REMOVAL
+    return files

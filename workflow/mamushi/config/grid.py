@@ -17,8 +17,8 @@ from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
 UNSET = "no path is given, or its environment variable is not set"
-TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subgroups")
-STUDY_TABLES = TABLES[:4]
+STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
+TABLES = (*STUDY_TABLES, "effects", "subgroups")
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "geometry"),
@@ -41,17 +41,20 @@ def no_language_model(config: Config, model: str) -> str | None:
     return f"models.{model}: has vectors alone and trains nothing; ask for removals and evidence"
 
 
+def no_gold(config: Config, axes: Config) -> list[str]:
+    """Return a line for each dataset of these axes that nobody labelled."""
+    corpora = [name for name in axes["datasets"] if unlabelled(config["datasets"][name])]
+    return [f"datasets.{name}: {NO_GOLD}" for name in corpora]
+
+
 def unmeasured(config: Config, axes: Config) -> list[str]:
     """Return why nothing can be measured of these axes, a line for each dataset and model."""
-    lines = []
+    lines = no_gold(config, axes)
     for name in axes["datasets"]:
         dataset = config["datasets"][name]
-        loader = plugin("dataset", dataset["kind"])
         # The loader or the table may bring an evaluation section of its own.
-        is_split = loader.evaluation_section or dataset.get("section")
-        if unlabelled(dataset):
-            lines.append(f"datasets.{name}: {NO_GOLD}")
-        elif not (is_split or dataset["sections"].get("evaluation")):
+        is_split = plugin("dataset", dataset["kind"]).evaluation_section or dataset.get("section")
+        if not (is_split or dataset["sections"].get("evaluation") or unlabelled(dataset)):
             do = "give evaluation a share above 0"
             lines.append(f"datasets.{name}.sections: nothing can be measured; {do}")
     return [*lines, *filter(None, (no_language_model(config, name) for name in axes["models"]))]
@@ -102,6 +105,11 @@ def example_runs(config: Config) -> list[dict[str, Any]]:
     return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))
 
 
+def example_files(axes: Config) -> list[str]:
+    """Return the texts of these axes."""
+    return [paths.EXAMPLES.format(dataset=name) for name in axes["datasets"]]
+
+
 def of_arms(axes: Config, names: Iterable[str], pattern: str = paths.PERPLEXITY) -> list[str]:
     """Return the perplexity of these arms in every cell, or what ``pattern`` has of them."""
     names = list(dict.fromkeys(names))
@@ -133,19 +141,10 @@ def measurements(axes: Config, pattern: str = paths.PERPLEXITY) -> list[str]:
     return of_arms(axes, ["gold", "beta0", *retrained_arms(axes)], pattern)
 
 
-# Rankings and lists -----------------------------------------------------------------------------
-
-
 def ranking_pattern(config: Config, selector: str) -> str:
     """Return the pattern of a selector's ranking, of texts or of tokens, in a cell's folder."""
     pattern = paths.TOKEN_SCORES if of_tokens(config, selector) else paths.SCORES
     return pattern.replace("{selector}", selector)
-
-
-def rankings(config: Config, axes: Config) -> list[str]:
-    """Return the ranking of every cell and selector, of texts or of tokens."""
-    patterns = [ranking_pattern(config, selector) for selector in axes["selectors"]]
-    return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
 
 
 def budgets(config: Config) -> list[float]:
@@ -163,36 +162,26 @@ def removals(axes: Config, pattern: str = paths.REMOVAL) -> list[str]:
     ]
 
 
-def span_files(config: Config, axes: Config, pattern: str = paths.SPANS) -> list[str]:
-    """Return the spans that selectors of tokens hand to retraining, or what ``pattern`` has."""
-    names = [name for name in axes["selectors"] if of_tokens(config, name)]
-    return removals({**axes, "selectors": names}, pattern)
-
-
-def manifest_files(config: Config, axes: Config) -> list[str]:
-    """Return the manifests of every cell and selector, at all ``budgets`` of the configuration: one
-    job writes them all."""
-    every = {**axes, "budgets": budgets(config)}
-    lists = removals(of_texts(config, every), paths.MANIFEST)
-    return [*lists, *span_files(config, every, paths.SPANS_MANIFEST)]
+def lists(config: Config, axes: Config) -> list[str]:
+    """Return the product: the lists of every cell, selector and budget, of texts to remove or of
+    tokens to mask, and their manifests, at all ``budgets`` of the configuration: one job writes
+    them all."""
+    tokens = [name for name in axes["selectors"] if of_tokens(config, name)]
+    of_both = (
+        (of_texts(config, axes), paths.REMOVAL, paths.MANIFEST),
+        ({**axes, "selectors": tokens}, paths.SPANS, paths.SPANS_MANIFEST),
+    )
+    return [
+        path
+        for ranked, listed, manifest in of_both
+        for path in removals(ranked, listed)
+        + removals({**ranked, "budgets": budgets(config)}, manifest)
+    ]
 
 
 def predicted(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
     return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
-
-
-def evidence(config: Config) -> list[str]:
-    """Return what the evidence of all runs is joined from."""
-    of_cell = (
-        *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.AGREEMENTS),
-        paths.GEOMETRY,
-    )
-    of_cells = [pattern.format(**run) for run in cells(config["grid"]) for pattern in of_cell]
-    return of_cells + [paths.PREDICTED.format(**run) for run in predicted(config)]
-
-
-# Unlearning -------------------------------------------------------------------------------------
 
 
 def starts(config: Config, section: str) -> dict[str, str]:
@@ -205,8 +194,8 @@ def sweeps(config: Config) -> list[dict[str, Any]]:
     measures it. These are the configured ones and, where an earlier run measured them, the finer
     ones around the crossing that it chose."""
     unlearning = config["unlearning"]
-    lists = (unlearning[f"{name}s"] for name in OF_SWEEP)
-    pairs = [dict(zip(OF_SWEEP, pair, strict=True)) for pair in product(*lists)]
+    names = (unlearning[f"{name}s"] for name in OF_SWEEP)
+    pairs = [dict(zip(OF_SWEEP, pair, strict=True)) for pair in product(*names)]
     return [{**pair, "budgets": _swept(unlearning, pair)} for pair in pairs]
 
 
@@ -217,16 +206,6 @@ def _swept(unlearning: Config, pair: Config) -> list[float]:
     keys = ("budgets", "seeds", "fine", "target")
     is_current = all(measured.get(key) == unlearning[key] for key in keys)
     return sorted({*unlearning["budgets"], *(sweep["added"] if is_current else ())})
-
-
-def sweep_files(config: Config, sweep: Config) -> list[str]:
-    """Return the perplexities of a sweep at its ``budgets``, else the configured ones, and at its
-    ends, that all selectors share: the start, gold, and the whole forget set unlearned."""
-    lists = {f"{name}s": [sweep[name]] for name in OF_SWEEP}
-    budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
-    axes = {**config["unlearning"], **lists, "budgets": budgets}
-    start, whole = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
-    return of_arms(axes, [start, "gold", whole, *unlearned_arms(axes)])
 
 
 def unlearned_lists(config: Config) -> list[str]:
@@ -248,29 +227,3 @@ def unlearned_lists(config: Config) -> list[str]:
     ]
     patterns = (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
     return starts + [path for pattern in patterns for path in of_arms(unlearning, listed, pattern)]
-
-
-def generations(config: Config, cell: dict[str, Any]) -> list[str]:
-    """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
-    probe = axes(config, "probe")
-    unlearned = unlearned_arms(probe) if cell in cells(probe) else []
-    names = ("base", "contaminated", "gold", *unlearned)
-    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in names]
-
-
-def probes(config: Config) -> list[str]:
-    """Return what the tables of the probe are made of."""
-    probe = axes(config, "probe")
-    needed = [paths.EXAMPLES.format(dataset=name) for name in probe["datasets"]]
-    probed = [*retrained_arms(probe), *unlearned_arms(probe)]
-    for cell in cells(probe):
-        start = arms.starting_endpoint(config, cell["model"])
-        needed += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
-        if config["probe"]["relearning"]:
-            needed.append(paths.NLL.format(**cell, arm="gold"))
-            needed += [
-                pattern.format(**cell, arm=arm)
-                for arm in (start, "gold", *probed)
-                for pattern in (paths.RELEARNING, paths.RELEARNED)
-            ]
-    return needed

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mamushi.config import grid
+from mamushi.config.kinds import Config
 from mamushi.config.sections import Prompts, Relearning, Shortened
 from mamushi.config.settings import setting
+from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
@@ -39,6 +42,14 @@ def generate(
     table = continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
     if accelerator.is_main_process:
         write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
+
+
+def judged_files(config: Config, cell: dict[str, Any]) -> list[str]:
+    """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
+    probe = grid.axes(config, "probe")
+    unlearned = grid.unlearned_arms(probe) if cell in grid.cells(probe) else []
+    names = ("base", "contaminated", "gold", *unlearned)
+    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in names]
 
 
 class Judge(OpenedArm, Cell):

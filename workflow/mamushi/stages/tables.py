@@ -1,21 +1,29 @@
 """Result tables of what all jobs have measured, and the budgets at which unlearning is refined.
 
-A stage finds the files of its cells by path; nothing is written unless all are there.
+A stage finds the files of its cells by path, those that the function above it gives to its rule;
+nothing is written unless all are there.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms, grid
 from mamushi.config import selectors as of_selectors
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, refuse
 from mamushi.config.selectors import of_texts
 from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output
 
+OF_CELLS = {
+    **{"frontier": paths.FRONTIER, "calibration": paths.CALIBRATION},
+    **{"diagnostics": paths.DIAGNOSTICS, "agreement": paths.AGREEMENTS},
+    **{"geometry": paths.GEOMETRY, "predicted": paths.PREDICTED},
+}
+"""Tables of evidence that join those of the cells."""
 
 def axes(config: Config, study: str | None = None) -> dict[str, Any]:
     """Return what a study compares, or the grid."""
@@ -25,6 +33,15 @@ def axes(config: Config, study: str | None = None) -> dict[str, Any]:
 def ranked(config: Config, study: str | None = None) -> list[str]:
     """Return the selectors of a study, or the grid, that rank texts."""
     return list(of_texts(config, axes(config, study))["selectors"])
+
+
+def sad_files(config: Config, study: str | None = None) -> list[str]:
+    """Return the perplexities and rankings of the grid, or of a study."""
+    compared = axes(config, study)
+    refuse(grid.hindrances(config, compared))
+    patterns = [grid.ranking_pattern(config, selector) for selector in compared["selectors"]]
+    rankings = [pattern.format(**cell) for cell in grid.cells(compared) for pattern in patterns]
+    return grid.measurements(compared) + rankings
 
 
 class Compared(Settings):
@@ -61,6 +78,21 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     publish(out_folder, results, job.origin, pages)
 
 
+def effect_files(config: Config) -> list[str]:
+    """Return the grid's texts with their NLL, and the cards of its models."""
+    refuse(grid.hindrances(config, config["grid"]))
+    files = [grid.measurements(config["grid"], pattern) for pattern in (paths.NLL, paths.CARD)]
+    return [*grid.example_files(config["grid"]), *chain(*files)]
+
+
+def subgroup_files(config: Config) -> list[str]:
+    """Return the grid's texts with their NLL, and its lists."""
+    refuse(grid.hindrances(config, config["grid"]))
+    lists = grid.removals(of_texts(config, config["grid"]))
+    nll = grid.measurements(config["grid"], paths.NLL)
+    return [*grid.example_files(config["grid"]), *nll, *lists]
+
+
 class Effects(Compared):
     """``by_chance`` says which selectors are lists of chance, ``margin`` (nats per token) what loss
     of the retain domain is small."""
@@ -89,6 +121,16 @@ def subgroups(
 
     table = subgroups_table(settings.grid, settings.ranked, root)
     publish(out_folder, [(schemas.SUBGROUPS, table)], job.origin)
+
+
+def sweep_files(config: Config, sweep: Config) -> list[str]:
+    """Return the perplexities of a sweep at its ``budgets``, else the configured ones, and at its
+    ends, that all selectors share: the start, gold, and the whole forget set unlearned."""
+    names = {f"{name}s": [sweep[name]] for name in grid.OF_SWEEP}
+    budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
+    swept = {**config["unlearning"], **names, "budgets": budgets}
+    start, whole = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
+    return grid.of_arms(swept, [start, "gold", whole, *grid.unlearned_arms(swept)])
 
 
 class Refine(Settings):
@@ -136,6 +178,17 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
         print(f"{out}: {len(added)} {words}", flush=True)
 
 
+def gap_files(config: Config) -> list[str]:
+    """Return the curves of unlearning, at the finer budgets as well that an earlier run chose, and
+    of retraining, of which budgets recover half of the gap."""
+    unlearning = config["unlearning"]
+    refuse(grid.hindrances(config, unlearning))
+    swept = chain(*(sweep_files(config, sweep) for sweep in grid.sweeps(config)))
+    curves = [*dict.fromkeys(swept), *grid.measurements(unlearning)]
+    nll = [path.replace("perplexity.parquet", "nll.parquet") for path in curves]
+    return [*curves, *nll, *grid.example_files(unlearning)]
+
+
 class HalfGap(Settings):
     """Axes and ``starts``, the endpoints by model; the pairs of unlearner and selector with the
     budgets of their ``sweeps``; ``target`` and cap of the half-gap budget."""
@@ -168,6 +221,22 @@ def half_gap(
     publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})
 
 
+def probe_files(config: Config) -> list[str]:
+    """Return what models said and, of those that relearn, how fast they do."""
+    refuse(grid.hindrances(config, config["probe"]))
+    probe = grid.axes(config, "probe")
+    needed = grid.example_files(probe)
+    for cell in grid.cells(probe):
+        start = arms.starting_endpoint(config, cell["model"])
+        needed += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
+        if config["probe"]["relearning"]:
+            needed.append(paths.NLL.format(**cell, arm="gold"))
+            names = [start, "gold", *grid.retrained_arms(probe), *grid.unlearned_arms(probe)]
+            patterns = (paths.RELEARNING, paths.RELEARNED)
+            needed += [pattern.format(**cell, arm=arm) for arm in names for pattern in patterns]
+    return needed
+
+
 class Probes(Settings):
     """Axes of the models that are probed, ``starts``, the endpoints that unlearning starts from, by
     model, and whether they relearn."""
@@ -196,6 +265,14 @@ def timed(config: Config) -> dict[str, list[str]]:
     return {name: of_selectors.chain(config, name) for name in ranked(config)}
 
 
+def evidence_files(config: Config) -> list[str]:
+    """Return what scores and embeddings tell of all cells."""
+    refuse(grid.no_gold(config, config["grid"]))
+    patterns = [pattern for kind, pattern in OF_CELLS.items() if kind != "predicted"]
+    files = [pattern.format(**cell) for cell in grid.cells(config["grid"]) for pattern in patterns]
+    return files + [paths.PREDICTED.format(**cell) for cell in grid.predicted(config)]
+
+
 class EvidenceSettings(Settings):
     """``examples`` are the first seed's cells, ``selector`` is the one whose scores estimate the
     log-density ratio; ``chains`` have by selector itself and what it is derived from."""
@@ -219,23 +296,11 @@ def evidence(
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
-    kinds = {
-        schemas.FRONTIER: paths.FRONTIER,
-        schemas.CALIBRATION: paths.CALIBRATION,
-        schemas.DIAGNOSTICS: paths.DIAGNOSTICS,
-        schemas.AGREEMENT: paths.AGREEMENTS,
-        schemas.GEOMETRY: paths.GEOMETRY,
-        schemas.PREDICTED: paths.PREDICTED,
-    }
-    joined = {
-        kind: joined_table(
-            kind,
-            pattern,
-            settings.predicted_cells if kind is schemas.PREDICTED else settings.cells,
-            root,
-        )
-        for kind, pattern in kinds.items()
-    }
+    joined = {}
+    for name, pattern in OF_CELLS.items():
+        cells = settings.predicted_cells if name == "predicted" else settings.cells
+        kind = getattr(schemas, name.upper())
+        joined[kind] = joined_table(kind, pattern, cells, root)
     files = [paths.under(root, paths.FRONTIER, **cell) for cell in settings.cells]
     curves = [point for path in files for point in read_frontier(path)]
     targets = [(target["target"], target["value"]) for target in settings.targets]

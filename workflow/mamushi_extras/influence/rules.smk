@@ -7,9 +7,8 @@ BY_INFLUENCE = by_influence(config)
 
 rule influence:
     input:
+        **arm_files("model_card", "tokens", arm="contaminated"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, "contaminated"),
-        model_card=of_arm(paths.MODEL_CARD, "contaminated"),
     output:
         out=paths.INFLUENCE,
     log:
@@ -18,9 +17,7 @@ rule influence:
         "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("influence"),
+        **on_gpu("influence"),
     params:
         settings=settings("influence", *CELL, role="beta0"),
     shell:

@@ -1,14 +1,12 @@
 # What is left of single forget texts in the models after a deletion, beside gold, and what these
 # models can still do: tasks of lm-evaluation-harness.
+from mamushi_extras.left.stages import left_files, task_files
 
 
 rule membership:
     input:
-        trained=trained_of(),
-        unlearned=unlearned_of,
+        **arm_files("model_card", "tokens", "trained", "unlearned"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS),
-        model_card=of_arm(paths.MODEL_CARD),
     output:
         out=paths.MEMBERSHIP,
     log:
@@ -17,9 +15,7 @@ rule membership:
         "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes("membership"),
+        **on_gpu("membership"),
     params:
         settings=settings("membership", "model", "arm"),
     shell:
@@ -32,10 +28,7 @@ rule membership:
 EXTRA_TABLES["left_tables"] = (
     "What is left",
     ["membership"],
-    lambda wildcards: measured(
-        axes := config["left"],
-        grid.of_models(axes, paths.MEMBERSHIP) + grid.removals(axes),
-    ),
+    left_files,
 )
 
 
@@ -47,9 +40,7 @@ rule left:
 
 rule task_scores:
     input:
-        trained=trained_of(),
-        unlearned=unlearned_of,
-        model_card=of_arm(paths.MODEL_CARD),
+        **arm_files("model_card", "trained", "unlearned"),
     output:
         out=paths.TASK_ANSWERS,
     log:
@@ -58,10 +49,8 @@ rule task_scores:
         "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
         # As long as its tasks are, which nobody knows before.
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        **on_gpu("tasks", runtime=lambda wildcards, attempt: 120 * attempt),
     params:
         settings=settings("task-scores", "model", "arm"),
     shell:
@@ -73,10 +62,7 @@ rule task_scores:
 EXTRA_TABLES["task_table"] = (
     "What is left",
     ["tasks"],
-    lambda wildcards: explained(
-        refuse, [] if config["tasks"]["names"] else ["tasks.names: names no task"]
-    )
-    or measured(axes := config["tasks"], grid.of_models(axes, paths.TASK_ANSWERS)),
+    task_files,
 )
 
 

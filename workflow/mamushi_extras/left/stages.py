@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms, grid
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, refuse
 from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
@@ -81,6 +81,13 @@ def arms_asked(config: Config) -> dict[str, list[str]]:
         if ready or arms.starting_endpoint(config, model) == "beta0":
             asked[model] += grid.unlearned_arms(axes)
     return asked
+
+
+def left_files(config: Config) -> list[str]:
+    """Return what all models make of single forget texts, and the lists that they are without."""
+    axes = config["left"]
+    refuse(grid.hindrances(config, axes))
+    return grid.of_models(axes, paths.MEMBERSHIP) + grid.removals(axes)
 
 
 class LeftTables(Settings):
@@ -185,6 +192,13 @@ def task_rows(results: Mapping[str, Any], versions: Mapping[str, Any]) -> Iterat
                 "se": None if isinstance(error, str) or error is None else float(error),
                 "examples": metrics.get("sample_len"),
             }
+
+
+def task_files(config: Config) -> list[str]:
+    """Return what all models reach in tasks. Raises ``UserError`` where no task is named."""
+    refuse([] if config["tasks"]["names"] else ["tasks.names: names no task"])
+    refuse(grid.hindrances(config, config["tasks"]))
+    return grid.of_models(config["tasks"], paths.TASK_ANSWERS)
 
 
 class TaskTable(Settings):

@@ -5,10 +5,10 @@ OF_EVIDENCE.append(paths.RANKING)
 rule ranking:
     input:
         examples=paths.EXAMPLES,
-        scores=partial(ranking_of, selector=RANKED),
+        scores=ranking_of(*RANKED),
         refits=refits_of(*RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
-        calibrated=branch(lambda job: job.dataset not in CORPORA, then=paths.CALIBRATED),
+        calibrated=branch(is_corpus, then=[], otherwise=paths.CALIBRATED),
         tokens=expand(
             paths.TOKENS_SHOWN,
             selector=selectors.token_rankings(config),

@@ -4,7 +4,7 @@ from mamushi_extras.theory.stages import truths
 EXTRA_TABLES["theory_tables"] = (
     "Theory",
     ["theory"],
-    lambda wildcards: truths(config),
+    truths,
 )
 
 

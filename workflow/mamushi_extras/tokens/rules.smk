@@ -7,8 +7,8 @@ BY_INFLUENCE = by_influence(config)
 
 rule token_scores:
     input:
+        **arm_files("tokens", arm="gold"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, "gold"),
         influence=lambda wildcards: (
             paths.INFLUENCE.format(**wildcards)
             if wildcards.selector in BY_INFLUENCE
@@ -49,10 +49,9 @@ rule spans:
 # As the manifests of lists, and what the page shows of a ranking of tokens.
 rule token_manifests:
     input:
+        **arm_files("model_card", "tokens", arm="gold"),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, "gold"),
         duplicates=paths.DUPLICATES,
-        model_card=of_arm(paths.MODEL_CARD, "gold"),
         scores=paths.TOKEN_SCORES,
     output:
         out=expand(

@@ -27,7 +27,7 @@ from mamushi_runs.sizes import model_size
 
 JOB = re.compile(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)+)", re.MULTILINE)
 """A job, and its properties, as Snakemake prints them."""
-STAYS = ("contaminate", "gold", "beta0", "unlearn_list")
+STAYS = ("endpoint", "unlearn_list")
 """Rules whose model is not deleted."""
 SUMS = ("jobs", "unknown", "gpu_hours", "disk_gb")
 COLUMNS = {

@@ -1,0 +1,49 @@
+# What happens at the begin and end of a run.
+import shutil
+
+
+def begin():
+    """Before the first job of a run, which a dry run does without: every dataset and model that a
+    job is about to read has a path."""
+
+    def read_by(kind, *rules):
+        # Another workflow that imports the rules may put words before their names.
+        jobs = list(workflow.dag.needrun_jobs())
+        return sorted({j.wildcards[kind] for j in jobs if j.rule.name.endswith(rules)})
+
+    models = read_by("model", "model_card", "import_embeddings")
+    datasets = read_by("dataset", "examples")
+    explained(refuse, grid.unset_paths(config, datasets, models))
+    explained(hooks.begin, config)
+
+
+def end(succeeded):
+    """After the last job of a run. What only saved time goes; a run that failed leaves it for the
+    next one."""
+    if succeeded:
+        shutil.rmtree(paths.CACHE, ignore_errors=True)
+        shutil.rmtree(paths.CLAIMS, ignore_errors=True)
+        if any(job.rule.name.endswith("half_gap") for job in workflow.dag.jobs):
+            missing = [p for p in tables.gap_files(config) if not os.path.exists(p)]
+            if missing:
+                words = (
+                    "finer budgets are still to be measured: run the same command again"
+                )
+                print(words, file=sys.stderr)
+    hooks.end(workflow.overwrite_configfiles, config)
+
+
+# For a workflow that imports this one: Snakemake skips hooks of a module.
+hooks.started, hooks.ended = begin, end
+
+
+onstart:
+    begin()
+
+
+onsuccess:
+    end(succeeded=True)
+
+
+onerror:
+    end(succeeded=False)
