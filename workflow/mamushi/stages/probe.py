@@ -10,7 +10,7 @@ from mamushi.config.sections import Prompts, Relearning, Shortened
 from mamushi.config.settings import setting
 from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
+from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm
 
 GPU = ("generate", "judge", "relearn")
 
@@ -125,8 +125,6 @@ def relearn(
     few = subset(forget, choose(forget, settings.relearning.examples, settings.seed))
     how = (settings.precision, trains, settings.seed)
     model, accelerator = open_arm(model_card, trained, unlearned, *how)
-    if unlearned:
-        speed_up(model, accelerator, trains, settings.evaluation.max_length, job)
     relearned = relearn(
         model,
         few,

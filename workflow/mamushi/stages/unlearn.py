@@ -6,19 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mamushi.config.kinds import Config
-from mamushi.config.sections import Shortened, UnlearnTraining
+from mamushi.config.sections import UnlearnTraining
 from mamushi.config.settings import setting
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import (
-    Cell,
-    Trains,
-    checkpoint_of,
-    open_arm,
-    record_training,
-    speed_up,
-)
+from mamushi.stages._models import Cell, Trains, checkpoint_of, open_arm, record_training
 
 GPU = ("unlearn",)
 
@@ -39,7 +32,6 @@ class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner."""
 
     precision: str = setting("models.{model}.training.precision")
-    evaluation: Shortened = setting("evaluation")
     unlearner: str
     kind: str = setting("unlearners.{unlearner}.kind")
     settings: dict[str, Any] = setting(unlearner_settings)
@@ -85,7 +77,6 @@ def unlearn(
         selected = only_spans(forget, read_spans(spans))
     seed = settings.seed
     model, accelerator = open_arm(model_card, trained, None, settings.precision, settings, seed)
-    speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not plugin("unlearner", settings.kind).trains:
