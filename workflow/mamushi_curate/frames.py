@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -12,45 +13,40 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.data.cells import Cells, plain
+from mamushi.data.cells import python_values
 from mamushi.errors import UserError, located
 from mamushi_curate.tables.columnar import column_names, select
 from mamushi_curate.tables.expression import columns_in
 from mamushi_curate.tables.lines import check_columns
 
-KINDS = ("pandas", "pyarrow", "datasets")
-"""Packages whose tables are known."""
 IN_FRAME = "the frame"
 
 
 class Frame:
-    """A table in memory. Raises ``UserError`` for what is none, for columns of several lengths and,
-    in pandas, an index in which rows cannot be told apart."""
+    """A table in memory, in the order of its rows. Raises ``UserError`` for what is none, for
+    columns of several lengths and, in pandas, an index in which rows cannot be told apart."""
 
     def __init__(self, source: Any) -> None:
-        packages = [of.__module__.partition(".")[0] for of in type(source).__mro__]
-        self.kind = next((package for package in packages if package in KINDS), "columns")
-        self._wrap = None
-        if isinstance(source, pa.RecordBatchReader):
-            source = source.read_all()
-        elif self.kind == "columns" and hasattr(source, "__arrow_c_stream__"):
-            # As Polars has it.
-            self._wrap, self.kind, source = type(source), "pyarrow", pa.table(source)
+        self._wrap: Any = None
+        self.is_pandas, self.is_dataset = hasattr(source, "iloc"), hasattr(source, "select_columns")
+        if hasattr(source, "__arrow_c_stream__") and not (self.is_pandas or self.is_dataset):
+            # As Polars has it; what is a table of Arrow stays one.
+            is_arrow = isinstance(source, pa.Table | pa.RecordBatchReader)
+            self._wrap, source = None if is_arrow else type(source), pa.table(source)
         self.source = source
         names = source if isinstance(source, Mapping) else getattr(source, "column_names", None)
         names = getattr(source, "columns", None) if names is None else names
-        if names is None or (self.kind == "datasets" and isinstance(source, Mapping)):
+        self.is_columns = isinstance(source, Mapping)
+        if names is None or (self.is_columns and hasattr(source, "column_names")):
             do = "give a table of pandas, pyarrow or Polars, one split of datasets, or columns"
             raise UserError(f"{type(source).__name__} is no one table", where=IN_FRAME, do=do)
         self.names = [*names]
-        sizes = {
-            len(column) for column in (source.values() if self.kind == "columns" else [source])
-        }
+        sizes = {len(column) for column in (source.values() if self.is_columns else [source])}
         if len(sizes) != 1 or sizes == {0}:
             problem = f"its columns have {min(sizes, default=0)} to {max(sizes, default=0)} rows"
             raise UserError(problem, where=IN_FRAME)
         (self._size,) = sizes
-        if self.kind == "pandas" and not source.index.is_unique:
+        if self.is_pandas and not source.index.is_unique:
             do = "call reset_index(drop=True) first"
             raise UserError("its index has a label twice", where=IN_FRAME, do=do)
 
@@ -65,7 +61,7 @@ class Frame:
             check_columns(IN_FRAME, column_names(table.schema), [name])
             return select(table, [name])[name]
         check_columns(IN_FRAME, self.names, [name])
-        if self.kind == "datasets":
+        if self.is_dataset:
             return self.source.select_columns([name]).with_format("arrow")[:][name]
         return self.source[name]
 
@@ -90,23 +86,21 @@ class Frame:
             problem = f"has {len(values):,} rows, and the frame {len(self):,}"
             raise UserError(problem, where=where)
         index: Any = getattr(values, "index", None)
-        is_labelled = self.kind == "pandas" and hasattr(index, "equals")
-        if is_labelled and not index.equals(self.source.index):
+        if self.is_pandas and hasattr(index, "equals") and not index.equals(self.source.index):
             raise UserError("has another index than the frame", where=where, do="align them first")
 
     def select(self, stays: NDArray[np.bool_]) -> Any:
         """Return the rows that stay (n,), as a frame of the same kind."""
-        rows = np.flatnonzero(stays)
-        if self.kind == "datasets":
-            return self.source.select(rows)
-        if self.kind == "columns":
+        if self.is_dataset:
+            return self.source.select(np.flatnonzero(stays))
+        if self.is_columns:
             return {
-                name: type(column)(column[row] for row in rows)
+                name: type(column)(compress(column, stays))
                 if isinstance(column, list | tuple)
                 else column[stays]
                 for name, column in self.source.items()
             }
-        table = self.source[stays] if self.kind == "pandas" else self.source.take(rows)
+        table = self.source[stays] if self.is_pandas else self.source.filter(stays)
         return table if self._wrap is None else self._wrap(table)
 
 
@@ -123,11 +117,10 @@ def arrow(column: Any, where: str) -> pa.ChunkedArray | pa.Array:
         raise UserError(f"cannot be read ({error})", where=where, do=do) from None
 
 
-def cells(column: Any, where: str) -> Cells:
+def values_of(column: Any, where: str) -> list[Any]:
     """Return the values of a column as those of Python. Raises ``UserError`` as ``arrow``."""
     array = arrow(column, where)
-    chunks = [*map(plain, getattr(array, "chunks", [array]))]
-    return Cells(pa.chunked_array(chunks, None if chunks else pa.string()))
+    return [value for chunk in getattr(array, "chunks", [array]) for value in python_values(chunk)]
 
 
 def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:
@@ -146,7 +139,7 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
     if np.ndim(column) != 1:
         raise UserError(f"{marking!r:.40} marks no rows", where=where, do=do)
     frame.check_rows(column, where)
-    values = [*cells(column, where)]
+    values = values_of(column, where)
     if others := sorted({f"{value!r:.40}" for value in values if value not in (0, 1)}):
         problem = f"holds {', '.join(others[:5])}, not 0 and 1 or booleans"
         raise UserError(problem, where=where, do=do)
@@ -163,7 +156,7 @@ def texts_of(values: Any, text: str, name: str) -> list[Any]:
         raise UserError(problem, where=name, do="give a list, or a frame with the text column")
     if hasattr(values, "columns") or hasattr(values, "column_names"):
         values = Frame(values).column(text)
-    return [*cells(values if hasattr(values, "__len__") else [*values], name)]
+    return values_of(values if hasattr(values, "__len__") else [*values], name)
 
 
 def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[Any]]) -> dict[str, str]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
-from mamushi.io.files import atomic, new_part, read_plain_json
+from mamushi.io.files import atomic, new_part, read_plain_json, refuse_url
 from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.tables import readers
@@ -42,7 +42,9 @@ class Rewritten(NamedTuple):
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise ``UserError`` where something stands already: it may be the user's own."""
+    """Raise ``UserError`` where something stands already, which may be the user's own, and for a
+    URL."""
+    refuse_url(out)
     if os.path.lexists(out):
         raise UserError("exists already", where=out, do="name another one in --out")
 

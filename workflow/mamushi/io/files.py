@@ -44,13 +44,18 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def refuse_url(target: Path) -> None:
+    """Raise ``UserError`` where a URL is named for what is to be written."""
+    if URL.search(str(target)):
+        do = "give a path here, and copy what is written there"
+        raise UserError("is a URL, to which nothing is written", where=target, do=do)
+
+
 def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
     """Make and return what is to become ``target``, a file or a folder beside it. Remove parts of
     it that processes of this host left when they were killed. Raises ``UserError`` for a URL, and
     ``OSError`` of the target where nothing can be written."""
-    if URL.search(str(target)):
-        do = "give a path here, and copy what is written there"
-        raise UserError("is a URL, to which nothing is written", where=target, do=do)
+    refuse_url(target)
     prefix = f".{target.name}.{socket.gethostname()}-"
     part = target.with_name(f"{prefix}{os.getpid()}.part")
     try:

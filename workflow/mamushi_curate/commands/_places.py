@@ -24,13 +24,18 @@ def arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     ]
 
 
+def local_path(value: str) -> Path:
+    """Return the path that an option names, also by ``file://``."""
+    return Path(re.sub("^file:(//)?/", "/", value))
+
+
 def fetched_place(args: argparse.Namespace, name: str) -> Path:
     """Return the file that an option names, of a URL its copy as the original is now; the option
     then has the URL as configurations name it. Raises ``UserError`` as ``remote.fetch_copy``."""
     value = getattr(args, name)
     url = _of_hub(args) if name == "data" else value
     if not is_remote(url):
-        return Path(value).expanduser().absolute()
+        return local_path(value).expanduser().absolute()
     from mamushi.data import remote
 
     try:
@@ -71,4 +76,4 @@ def fetch_beside(args: argparse.Namespace) -> None:
 
 def as_configured(value: str) -> str:
     """Return a file as a configuration names it: a URL as it is, a path from the root on."""
-    return value if is_remote(value) else str(Path(value).expanduser().absolute())
+    return value if is_remote(value) else str(local_path(value).expanduser().absolute())

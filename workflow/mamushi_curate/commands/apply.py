@@ -12,17 +12,13 @@ FILE.receipt.json says what was done, with digests.
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json
-from mamushi.errors import UserError
 from mamushi.io.copies import display_url, is_remote
 from mamushi.io.digests import versions
-from mamushi.io.files import read_json, sha256, write_json
-from mamushi.io.tabular import find
+from mamushi.io.files import sha256, write_json
 from mamushi_curate.commands import _places, _row_options
 from mamushi_curate.matching import RowRemoval
 
@@ -39,7 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     data = "the table, a file or a folder, here or at a URL"
     parser.add_argument("--data", required=True, help=data)
     _places.arguments(parser)
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
+    parser.add_argument(
+        "--out", required=True, type=_places.local_path, metavar="FILE", help="what to write"
+    )
     _row_options.arguments(parser)
     _as_json.argument(parser)
 
@@ -53,16 +51,12 @@ def run(args: argparse.Namespace) -> None:
     from mamushi_curate.commands import _removal_list
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
+    refuse_existing(args.out)
     copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
-    args.data = copy if is_remote(args.data) else Path(args.data)
+    args.data = copy if is_remote(args.data) else _places.local_path(args.data)
     listed = _removal_list.read_list(args.list)
     removal = listed.removal(args, args.data)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    if _is_done(receipt, args, removal):
-        print(f"{args.out}: there already, by the same command")
-        _as_json.put(read_json(receipt))
-        return
-    refuse_existing(args.out)
     done: dict[str, Any] = {}
 
     def record(written: Rewritten) -> None:
@@ -77,38 +71,15 @@ def run(args: argparse.Namespace) -> None:
         if done:
             receipt.unlink(missing_ok=True)
         raise
-    if args.json:
-        _as_json.put(done)
-    else:
-        _say(str(args.out), listed, removal, done["ids"])
-
-
-def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str, Any]) -> None:
+    _as_json.put(done)
     print(*listed.report(removal), sep="\n")
-    if missing := ids["not_found"]:
+    if missing := done["ids"]["not_found"]:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
     if removal.changed:
         print(f"{removal.changed:,} of them have another text than the one that was ranked")
     if listed.texts and not removal.compared:
         print("their texts were not compared with those that were ranked")
-    print(place)
-
-
-def _is_done(receipt: Path, args: argparse.Namespace, removal: RowRemoval) -> bool:
-    """Tell whether the table is there, by its receipt: of the same list and the same data."""
-    with contextlib.suppress(UserError, OSError, LookupError):
-        done, places = read_json(receipt), {"data": args.data, "written": args.out}
-        is_same = done["list"]["sha256"] == sha256(args.list)
-        return (
-            is_same
-            and done["id"] == (removal.column or ROW_NUMBERS)
-            and all(
-                done[name]["sha256"] in (digests, *digests.values())
-                for name, place in places.items()
-                for digests in [{str(f.relative_to(place)): sha256(f) for f in find(place)}]
-            )
-        )
-    return False
+    print(args.out)
 
 
 def _receipt(

@@ -22,7 +22,7 @@ from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.tensors import trained_metadata
 from mamushi.registry import load, plugins
-from mamushi_curate.commands import _row_options
+from mamushi_curate.commands import _places, _row_options
 from mamushi_curate.matching import RowRemoval
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.conversations import Conversations
@@ -57,7 +57,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
-    parser.add_argument("--out", required=True, type=Path, help="what to write, and is not there")
+    parser.add_argument(
+        "--out", required=True, type=_places.local_path, help="what to write, and is not there"
+    )
     parser.add_argument("--data", type=Path, help="the table (default: the texts that were ranked)")
     _row_options.arguments(parser)
     _as_json.argument(parser)

@@ -100,7 +100,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     # What the configuration is written from.
     parser.set_defaults(chosen=[option.dest for option in chosen])
     out = f"configuration to write (default: {MINE})"
-    parser.add_argument("--out", type=Path, default=MINE, metavar="FILE", help=out)
+    parser.add_argument("--out", type=_places.local_path, default=MINE, metavar="FILE", help=out)
     force = "write over another configuration of that name"
     parser.add_argument("--force", action="store_true", help=force)
     _as_json.argument(parser)

@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--with", required=True, type=Path, metavar="FILE", dest="scorer", help=scorer
     )
     out = f"what to write, {', '.join(SCORE_FORMATS)} by its ending"
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=out)
+    parser.add_argument("--out", required=True, type=_places.local_path, metavar="FILE", help=out)
     text = "column with the texts (default: as where it was fitted, else `text`)"
     parser.add_argument("--text", metavar="COLUMN", help=text)
     ids = "column with the ids (default: the number of the row, from 1)"
