@@ -64,6 +64,7 @@ class Plugin:
 
     # Dataset loaders.
     files: Mapping[str, list[str]] = field(default_factory=dict)  # setting with a path -> names
+    beside: tuple[str, ...] = ()  # settings with further files, which need not be there
     downloads: bool = False  # does without a path
     split: bool = True  # the rows come without sections
     evaluation_section: bool = False  # brings an evaluation section

@@ -22,20 +22,19 @@ def unlabelled(dataset: Mapping[str, Any]) -> bool:
     return isinstance(forget, Mapping) and bool({"like", "terms"} & forget.keys())
 
 
-def beside(dataset: Mapping[str, Any]) -> dict[str, str]:
-    """Return the files beside the table of such a dataset, by their keys; none of others."""
-    forget = dataset["forget"] if unlabelled(dataset) else {}
-    return {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
-
-
 def raw_paths(dataset: Mapping[str, Any]) -> dict[str, list[Path]]:
     """Return the files of each key of a dataset that names raw files, there or not: in a folder as
     ``tabular.find`` says, or those that the loader wants, plain or as .zip. What lies at a URL
     stands for itself by the receipt of its copy. Raises ``UserError`` as ``tabular.find``."""
-    wanted = plugin("dataset", dataset["kind"]).files
-    tables = {f"forget.{key}": path for key, path in beside(dataset).items()}
-    values = {key: dataset[key] for key in wanted} | tables | {"answers": dataset.get("answers")}
-    return {key: _files(value, wanted.get(key)) for key, value in values.items() if value}
+    loader = plugin("dataset", dataset["kind"])
+    values = {key: _value(dataset, key) for key in (*loader.files, *loader.beside)}
+    return {key: _files(value, loader.files.get(key)) for key, value in values.items() if value}
+
+
+def _value(values: Any, key: str) -> Any:
+    for name in key.split("."):
+        values = (values or {}).get(name)
+    return values
 
 
 def _files(value: str, names: list[str] | None) -> list[Path]:

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.config.sources import beside as paths
 from mamushi.data.cells import some
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
 from mamushi.data.raw import Raw, Rows
@@ -100,7 +99,8 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     wanted. Raises ``UserError`` as ``read_raw`` and ``read_beside``, where few examples pass, and
     where one of them is conversations and the other is not: else the template would tell them
     apart."""
-    beside, files, raw = read_beside(settings), paths(settings), read_raw(settings)
+    beside, raw, forget = read_beside(settings), read_raw(settings), settings["forget"]
+    files = {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
     raw, margins = pass_screen(raw, beside, settings["forget"])
     nothing, turns = [None] * len(beside), [row.turns for row in beside]
     labels: dict[str, Any] = {name: [*col, *nothing] for name, col in raw.labels.items()}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mamushi.data.raw import Raw
 
 FILES: dict[str, list[str]] = {"path": []}
+BESIDE = ("forget.like", "forget.unlike", "forget.terms", "forget.screened", "answers")
 
 
 class Marked(Section):
