@@ -128,21 +128,6 @@ def test_of_parquet_the_schema_and_all_other_columns_stay(
     assert found.to_pylist() == wanted.to_pylist()
 
 
-def test_what_is_cut_from_a_folder_is_counted_over_its_files(tmp_path: Path) -> None:
-    data = tmp_path / "data.jsonl"
-    rows = [json.dumps({"id": name, "text": text}) + "\n" for name, text in TEXTS.items()]
-    data.write_text("".join(rows))
-    (folder := tmp_path / "folder").mkdir()
-    for number, row in enumerate(rows):
-        (folder / f"{number}.jsonl").write_text(row)
-    counts = []
-    for place, out in ((data, "x.jsonl"), (folder, "x")):
-        command("apply", listed(data), "--data", place, "--out", tmp_path / out)
-        receipt = read_json(tmp_path / f"{out}.receipt.json")
-        counts.append([receipt[name] for name in ("rows", "cut", "texts", "ids")])
-    assert counts[0] == counts[1] and counts[0][1]["rows"] == 2
-
-
 def test_of_windows_to_remove_whole_documents_go_with_their_copies(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     texts = {"a": "one and two and three", "b": "none", "c": "one and tw"}
