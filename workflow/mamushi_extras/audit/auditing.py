@@ -1,20 +1,17 @@
 """What a person's answers about a sample of texts say of a removal list: its precision, its recall,
 and the share of the domain before and after.
 
-Texts are drawn at random within strata: of the list, and of what is kept, about its end and from
-the depths. Intervals are melded (Fay, Proschan and Brittain 2015): the exact one-sided confidence
-distributions of each stratum's number of texts of the domain, of which a lower limit takes the
-lower and an upper limit the upper one. They hold where nothing was found in a large stratum, where
-an error by the normal distribution is zero; see the page on audits.
+Texts are drawn at random within strata. Intervals are melded (Fay, Proschan and Brittain 2015): the
+exact one-sided confidence distributions of each stratum's number of texts of the domain, of which a
+lower limit takes the lower and an upper limit the upper one. They hold where nothing was found in a
+large stratum.
 
-The majority of those who say yes or no decides. A text on which they are divided is unsure, and so
-is one that all are unsure of or that was passed over. Texts behind the last that was answered are
-as if they had not been drawn, since the order is by chance.
+The majority of those who say yes or no decides; a text on which they are divided, or that was
+passed over, is unsure. Texts behind the last that was answered are as if they had not been drawn.
 
-People err. One who takes 2% of what is kept for the domain finds more there by mistake than there
-is, and nothing in the answers of one tells it. So shares are estimated by texts that two answered,
-or one person twice: where they differ, nobody can say. Nor can two against one, who are wrong
-together three times as often as two of two.
+One who takes 2% of what is kept for the domain finds more there by mistake than there is. So shares
+are estimated by texts that two answered, or one person twice: where they differ, nobody can say.
+Nor can two against one, who are wrong together three times as often as two of two.
 """
 
 from __future__ import annotations
@@ -73,13 +70,10 @@ class Strata:
 
 
 def stratify(source: Ints, place: Ints | Doubles) -> Ints:
-    """Return the stratum of each of n texts, from 0, those of the list first.
-
-    ``source`` (n,) is 0 for texts of the list and tells those apart that are kept for one reason or
-    another; ``place`` (n,) is the order in which the texts of a source would go, first to last. The
-    list is halved. What is kept is cut below its first texts, as many as the list has, and where it
-    is of one source, a second time.
-    """
+    """Return the stratum of each of n texts, from 0, those of the list first. ``source`` (n,) is 0
+    for texts of the list, ``place`` (n,) the order in which the texts of a source would go. The
+    list is halved; what is kept is cut below its first texts, as many as the list has, and where it
+    is of one source, a second time."""
     codes = np.empty(len(source), dtype=np.int64)
     sources, count = np.unique(source), 0
     for number in sources:
@@ -95,11 +89,8 @@ def stratify(source: Ints, place: Ints | Doubles) -> Ints:
 
 def allocate(design: Strata, answers: int) -> Ints:
     """Return how many of so many ``answers`` each stratum gets (h,): as many as narrows the
-    intervals of precision and recall most (Neyman), and no fewer than a floor.
-
-    What is likely counts as much as answers spread evenly would: a stratum in which nothing is
-    likely may hold something all the same.
-    """
+    intervals of precision and recall most (Neyman), and no fewer than a floor. What is likely
+    counts as much as answers spread evenly: also where nothing is likely something may be."""
     sizes, strata_count = design.sizes, len(design.sizes)
     worth = answers / strata_count
     share = (design.likely * worth + 0.5) / (worth + 1)

@@ -2,18 +2,16 @@
 training, and no gradient of a single text.
 
 At a point with weights w, g_f and g_r are the gradients of the mean NLL of other texts of either
-domain, the *targets*, and v = (g_f - g_r) / (sqrt(second moment of Adam) + epsilon), as a
-step of the training divides it. The influence of a token with loss l is its slope along v:
+domain, the *targets*, and v = (g_f - g_r) / (sqrt(second moment of Adam) + epsilon). The influence
+of a token with loss l is its slope along v:
 
     [l(w + h v) - l(w - h v)] / 2h,  h = eps |w| / |v|
 
-summed over points, times the learning rate there. It is what a step on this token alone would take
-off the targets' NLL, to first order (TracIn: Pruthi et al. 2020, with Adam's metric). Without a
-training, at the weights of a model that somebody else has trained, there is one point; the second
-moment is then made from the ranked texts: the mean of the squared gradients of batches as a
-training would read them. The targets are always other texts than those that are scored: the
-contamination section's or, where there is none, of either half of the ranked texts the other
-half's (cross-fitting).
+summed over points, times the learning rate there: what a step on this token alone would take off
+the targets' NLL, to first order (TracIn: Pruthi et al. 2020). At the weights of a model that
+somebody else has trained there is one point, and the second moment is the mean of the squared
+gradients of batches. Targets are texts of the contamination section or, where there is none, of
+either half of the ranked texts the other half's (cross-fitting).
 """
 
 from __future__ import annotations
@@ -323,11 +321,8 @@ def measure_at_weights(
     accelerator: Accelerator,
 ) -> tuple[Doubles, dict[str, Any]]:
     """Return the influence of every predicted token of the texts on the targets of its fold,
-    (predicted,), by ``training.learning_rate``; and what the table says of it, with the ``fold`` of
-    each text (texts,), None where there is one.
-
-    Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``.
-    """
+    (predicted,), and what the table says of it, with the ``fold`` of each text, None where there is
+    one. Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``."""
     folds, targets = draw_by_fold(texts, groups, contamination, most, seed)
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)

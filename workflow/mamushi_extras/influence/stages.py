@@ -32,13 +32,10 @@ def influence(
     settings: InfluenceOf,
     job: Job,
 ) -> None:
-    """Train beta 0 again, and measure the influence of every token that it reads on other texts.
-
-    Texts of the contamination section are the targets. Of a model that is trained before, nothing
-    is trained, and without such a section the targets of either half of the texts are of the other.
-    A killed run of the same origin goes on from its state, beside ``out``, with what was measured
-    so far. Raises ``UserError`` without targets.
-    """
+    """Train beta 0 again, and measure the influence of every token that it reads on other texts; of
+    a model that is trained before, nothing is trained. A killed run of the same origin goes on from
+    its state, beside ``out``, with what was measured so far. Raises ``UserError`` without
+    targets."""
     import numpy as np
     import pyarrow as pa
 

@@ -95,13 +95,9 @@ def compare(
 ) -> tuple[Estimate, Estimate, Estimate]:
     """Return a measure of models, from their scores (S, n) of n texts under S seeds, that of
     ``gold`` ones, and the difference. ``member`` (S, n) are the texts that are looked for by seed,
-    and ``outsider`` (n,) the others.
-
-    The variance has two terms: over texts, by a bootstrap that draws the same texts in all seeds
-    and for both models, and of the mean over seeds. Of one seed it holds no error of training. An
-    AUC has the interval of ``auc_ends``; a share, or a difference, without any variance the exact
-    binomial limit (Clopper and Pearson 1934).
-    """
+    and ``outsider`` (n,) the others. The variance is over texts, by a bootstrap of the same texts
+    in all seeds and models, and of the mean over seeds. An AUC has the interval of ``auc_ends``; a
+    share, or a difference, without any variance the exact binomial limit (Clopper and Pearson)."""
     rng = np.random.default_rng(0)
     weights = np.ones((RESAMPLES + 1, len(outsider)))
     for rows in map(np.flatnonzero, (member.any(axis=0), outsider)):

@@ -40,10 +40,8 @@ def membership(
     job: Job,
 ) -> None:
     """Read single forget texts, from which membership inference starts: those that were there to be
-    ranked, and those that were held out. Raises ``UserError`` if a likelihood is not finite.
-
-    They are the same for every model of a dataset, and fewer are a part of more.
-    """
+    ranked, and those held out, the same for every model of a dataset. Raises ``UserError`` if a
+    likelihood is not finite."""
     import numpy as np
 
     from mamushi.errors import UserError

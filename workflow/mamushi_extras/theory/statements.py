@@ -177,26 +177,17 @@ def _transferred(population: Population, k: int) -> Iterator[_Row]:
 
 
 def transfer(mass: float, bound: float, pi1: float) -> tuple[float, float]:
-    """Bound what an estimated region loses of removal and of preservation (Theorem "transfer"), for
-    any pi1 in (0, 1):
-
-        alpha* - alphahat <= Delta_rem  = phi_B mass,       phi_B = log(1 + pi1/pi2 e^B)
-        epshat - eps*     <= Delta_pres = pi1/pi2 mass      (psi < pi1/pi2)
-
-    ``mass`` bounds p1(E), the mass of what is in one of the regions alone.
-    """
+    """Bound what an estimated region loses of removal, phi_B ``mass`` with phi_B = log(1 + pi1/pi2
+    e^B), and of preservation, pi1/pi2 ``mass`` (Theorem "transfer", for any pi1 in (0, 1));
+    ``mass`` bounds p1 of what is in one of the regions alone."""
     highest = float(phi(np.asarray(bound, dtype=np.float64), pi1))
     return highest * mass, pi1 / (1.0 - pi1) * mass
 
 
 def bce_regret(l2: Array, estimated2: Array, weights2: Array) -> float:
-    """Return the excess BCE risk at equal priors of the logits lhat (Proposition "BCE regret"):
-
-        R(lhat) - R* = 1/2 E_p2[ B_f(r, rhat) ],    r = e^l*, rhat = e^lhat,
-
-    with the Bregman divergence B_f(z, zhat) = z log(z/zhat) - (1+z) log( (1+z)/(1+zhat) ). ``l2``
-    and ``estimated2`` (n2,) are l* and lhat on the retain domain alone, of masses ``weights2``.
-    """
+    """Return the excess BCE risk at equal priors of the logits lhat (Proposition "BCE regret"), 1/2
+    E_p2[B_f(e^l*, e^lhat)] with B_f(z, zhat) = z log(z/zhat) - (1+z) log((1+z)/(1+zhat)), from l*
+    and lhat (n2,) on the retain domain alone, of masses ``weights2``."""
     z, estimated = np.exp(l2), np.exp(estimated2)
     divergence = z * np.log(z / estimated) - (1.0 + z) * (np.log1p(z) - np.log1p(estimated))
     seen = weights2 > 0
@@ -205,21 +196,14 @@ def bce_regret(l2: Array, estimated2: Array, weights2: Array) -> float:
 
 def score_error_constant(bound: float) -> float:
     """Return C_B = 2 e^(3B/2) m_B^(-1/2), m_B = 1/(e^B (e^B + 1)), of Lemma "BCE regret to L1":
-
-        ||lhat - l*||_L1(p1) <= C_B sqrt(R(lhat) - R*)
-
-    for |l*|, |lhat| <= B and the risk at equal priors. It grows as e^(5B/2).
-    """
+    ||lhat - l*||_L1(p1) <= C_B sqrt(R(lhat) - R*) for |l*|, |lhat| <= B. It grows as e^(5B/2)."""
     return 2.0 * math.exp(1.5 * bound) * math.sqrt(math.exp(bound) * (math.exp(bound) + 1.0))
 
 
 def window_bound(distances: Doubles, error: float, tau_error: float) -> tuple[float, float | None]:
-    """Return the least a/delta + p1(|l - tau| < delta + r_tau) over delta > 0, and that delta.
-
-    ``distances`` (n,) are |l - tau|, ``error`` is a and ``tau_error`` r_tau. Between two distances
-    the first term alone falls, so the least is at one of them. None: no delta is better than 1,
-    which bounds every mass.
-    """
+    """Return the least a/delta + p1(|l - tau| < delta + r_tau) over delta > 0, and that delta, None
+    where none is better than 1; from |l - tau| (n,), the ``error`` a and ``tau_error`` r_tau.
+    Between two distances the first term alone falls, so the least is at one of them."""
     order = np.sort(distances)
     inside = np.searchsorted(order, order, side="left") / len(order)
     deltas = order - tau_error

@@ -18,12 +18,9 @@ None of a retain text that a selector does not score."""
 
 @dataclass(frozen=True)
 class TokenPool:
-    """What a selector of tokens scores by.
-
-    ``texts`` are those of both domains from which one removes, and ``groups`` (texts,) which of
-    them are not independent. ``contamination`` are those of that section, none of which is
-    scored. ``influence`` is that of each token, where it was measured.
-    """
+    """What a selector of tokens scores by: ``texts`` of both domains and ``contamination``, those
+    of that section, none of which is scored; ``groups`` (texts,) that are not independent; and the
+    ``influence`` of each token, where it was measured."""
 
     texts: TokenSet
     contamination: TokenSet
@@ -41,14 +38,10 @@ def highest_spans(
     k: int,
     places: Sequence[NDArray[np.int64]] | None = None,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return the ``k`` tokens of highest score, as spans by the place of a text: the first token of
-    each, and the one behind its last.
-
-    Fewer where fewer have a score above 0: the others are as likely in the retain domain, and to
-    leave them out as well would teach that they do not follow. ``scores`` are those of the forget
-    texts, as in ``ScoresByText``, and ``places`` of which tokens they are, by default of all but
-    the first. Ties by place.
-    """
+    """Return the ``k`` tokens of highest ``scores`` of the forget texts, as spans by the place of a
+    text: the first token of each, and the one behind its last. None has a score below 0, as it is
+    as likely in the retain domain. ``places`` says which tokens are scored, by default all but the
+    first. Ties by place."""
     mask = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
     masks = np.split(mask, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
     spans: dict[int, list[tuple[int, int]]] = {}

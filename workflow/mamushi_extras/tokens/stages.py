@@ -139,12 +139,8 @@ def token_manifests(
     job: Job,
 ) -> None:
     """Write the manifest of the mask at every budget of a selector of tokens, and what the page
-    shows of it (JSON).
-
-    A manifest says how well the ranking tells the domains apart, what the mask would take of the
-    retain texts, how much of it refits with other seeds mask as well, and what follows. Apart from
-    the spans, since none of that changes them.
-    """
+    shows of it (JSON): how well it tells the domains apart, what the mask would take of the retain
+    texts, how much of it refits mask as well, and what follows."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.verdict import ranking_words
     from mamushi.io import schemas

@@ -1,9 +1,7 @@
 """Rank a corpus that nobody labelled: a posterior of each text, and what a list of the first holds.
 
-The scores are those of examples against the corpus, cross-fitted. A text of the corpus that is a
-copy of an example is of the domain for certain and comes first; texts that are known to be wanted
-are in no list; what people answered goes before both. Hits of a blocklist are not taken at their
-word: they do not come before the others.
+Scores are of examples against the corpus, cross-fitted. A copy of an example in the corpus is of
+the domain for certain and comes first, but not a hit of a blocklist; wanted texts are in no list.
 """
 
 from __future__ import annotations
@@ -53,12 +51,9 @@ NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard 
 @dataclass(frozen=True)
 class Corpus:
     """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
-    corpus, and of ones ``to_keep``. An example inside is certain, unless the examples are ``hits``
-    of a blocklist. What was ``answered`` about texts of the corpus made them examples or wanted:
-    those are no fair sample, as they were drawn about the ends of lists, and stand for themselves
-    alone.
-    Where a screen let the corpus pass, ``missed`` ones of those that are given would not have: what
-    the corpus has of their kind is like the others alone."""
+    corpus, and of ones ``to_keep``. An example inside is certain, unless they are ``hits`` of a
+    blocklist. What was ``answered`` is no fair sample, as it was drawn about the ends of lists. Of
+    those given, a screen that the corpus passed would have ``missed`` some."""
 
     ids: NDArray[np.object_]
     score: Doubles

@@ -1,14 +1,12 @@
 """A first look at a corpus that is too large to be embedded: which of its texts can be of a domain.
 
-A logistic regression on hashed words (tf-idf) tells the examples of the domain from a *sample* of
-the corpus: the distinct texts with the lowest keys, of which each has one by its content. The texts
-that score highest by it pass, up to the *cut*; of equal scores those with the lowest keys pass, and
-copies together. So the same ones pass in whatever order, and by however many processes, texts are
-read. Those are embedded and ranked; of the others nothing is kept.
+A logistic regression on hashed words (tf-idf) tells the examples from a *sample* of the corpus: the
+distinct texts with the lowest keys, which are by their content. The texts that score highest pass,
+up to the *cut*; of equal scores those with the lowest keys, and copies together. So the same ones
+pass in whatever order, and by however many processes, texts are read.
 
-The examples, a sample of the domain, say what is missed: each passes where it is among the highest
-by a fit without it and its copies. A sample of the texts beneath says less: a thousand without one
-of the domain leave room for 3,000 in a million.
+The examples say what is missed: each passes where it is among the highest by a fit without it and
+its copies. A thousand texts beneath without one of the domain leave room for 3,000 in a million.
 """
 
 from __future__ import annotations

@@ -1,24 +1,20 @@
 """Estimate how much of an unlabelled corpus is of a domain of which there are examples.
 
-With p1 the density of the domain, a its share and p2 the rest, the corpus has a p1 + (1 - a) p2 =
-pC. Positive-unlabelled learning calls a the class prior.
+With p1 the density of the domain, a its share and p2 the rest, the corpus has pC = a p1 + (1 - a)
+p2.
 
-*From above.* P_C(s >= t) >= a P_1(s >= t) at every threshold t, so a is at most the least ratio of
-the two (Blanchard et al. 2010; the best bin of Garg et al. 2021), whatever p2 is. The bound is
-exact: Clopper and Pearson (1934) at a few thresholds, by Bonferroni.
+*From above.* P_C(s >= t) >= a P_1(s >= t), so a is at most the least ratio of the two (Blanchard et
+al. 2010; Garg et al. 2021), whatever p2 is: Clopper and Pearson (1934) at a few t, by Bonferroni.
 
-*From below* nothing follows without a region in which p2 is absent: (pC - b p1) / (1 - b) is a
-density for every b up to a. With texts known not to be of the domain, a sample of p2, it does: they
-bound the share 1 - a of the rest from above, with all turned round.
+*From below* nothing follows, but with a sample of p2: it bounds 1 - a from above in the same way.
 
-*Fair samples.* The first takes the examples for drawn at random from the domain, the second the
-texts to keep for drawn from the rest; nothing in an unlabelled corpus tells the worst texts of a
-domain from a narrower domain. So each holds where the user says so. Ends that cross are told.
+*Fair samples.* Each holds where its sample was drawn at random, which nothing in the corpus shows,
+so the user says it. Ends that cross are told.
 
-*A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are
-rho (a + (1 - a) exp(-b - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009).
-Maximum likelihood gives b, c and, where nothing else does, a guess at a, whose intervals do not
-hold where the ratio is no such line (studies/unlabelled/positive.py).
+*A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are rho (a + (1 - a) exp(-b
+- c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009). Maximum likelihood gives
+b, c and, where nothing else does, a guess at a, whose intervals do not hold where the ratio is no
+such line (studies/unlabelled/positive.py).
 """
 
 from __future__ import annotations

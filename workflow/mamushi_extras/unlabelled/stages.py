@@ -22,11 +22,8 @@ class Posterior(Settings):
 def posterior(
     *, examples: Input, scores: Input, out: Output, settings: Posterior, job: Job
 ) -> None:
-    """Rank a corpus in which nobody marked the domain, by the scores of examples against it.
-
-    Each text has the probability to be of the domain. The file's metadata say what share of the
-    corpus is, as far as that can be known.
-    """
+    """Rank a corpus in which nobody marked the domain: each text by its probability to be of it.
+    The file's metadata say what share of the corpus is."""
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi_extras.unlabelled.corpus import read_corpus
@@ -64,11 +61,9 @@ def corpus_manifest(
     settings: CorpusManifest,
     job: Job,
 ) -> None:
-    """Write the manifest of a list of a corpus in which nobody marked the domain.
-
-    It says what `manifests` does of other lists; in the place of what a removal is expected to do
-    stands what share of the list is of the domain, and what share of the domain the list has.
-    """
+    """Write the manifest of a list of such a corpus: in the place of what a removal is expected to
+    do it says what share of the list is of the domain, and what share of the domain the list
+    has."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation, unit_of

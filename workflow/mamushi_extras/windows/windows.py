@@ -116,13 +116,11 @@ def with_document_steps(pool: Pool, whole: bool) -> Pool:
 
 
 def score_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
-    """Give each window the score of its document: the logarithm of the mean of exp(score) of its
-    windows. If one window of n is of p1, any of them, and all others are of p2, then p1/p2 of the
-    document is the mean of p1/p2 of its windows.
+    """Give each window the score of its document: log mean exp(score) of its windows. If one window
+    of n is of p1, any of them, and the others are of p2, that is log p1/p2 of the document.
 
     By chance it is that of the first window, or short documents would be drawn to either end. Of an
-    order, a document takes the place of the first of its windows.
-    """
+    order, a document takes the place of the first of its windows."""
     documents = pool.columns[DOCUMENT]
     window_scores, order = scored.scores, scored.order
     _, first, size = np.unique(documents, return_index=True, return_counts=True)
@@ -141,12 +139,8 @@ def score_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
 
 def keep_best_windows(task: Task, pool: Pool) -> Task:
     """Return a fold that is fitted on retain documents and, of each forget document in training, on
-    the window that is least like them.
-
-    Its other windows may be harmless, and would teach that harmless texts are unwanted. Fisher's
-    discriminant, of the one half of the training documents, chooses in the other half: no text that
-    is scored has a part in it.
-    """
+    the window least like them: its others may be harmless. Fisher's discriminant, of one half of
+    the training documents, chooses in the other half: no text that is scored has a part in it."""
     documents = pool.columns[DOCUMENT]
     forget, scores = task.forget[task.train], np.empty(len(task.train))
     half = stratified_folds(forget, 2, task.seed, task.train_groups)

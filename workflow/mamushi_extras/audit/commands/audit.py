@@ -1,10 +1,10 @@
 """Read a sample of texts, and learn a list's precision and recall.
 
-With LIST: draws the texts and writes a page that opens offline, on which people answer yes, no or
-unsure by key. How certain so many answers will be is said before. With --merge: joins the files
-that the page saved and says how far people agree. Of texts that two people answered, or one twice
-under two names, it gives precision, recall and the share of the domain before and after, with 95%
-intervals. mamushi rank --label takes the answers as labels.
+With LIST: draws the texts, writes a page on which people answer yes, no or unsure, which opens
+offline, and says how certain so many answers will be. With --merge: joins the files that the page
+saved. Of texts that two people answered, or one twice under two names, it gives precision, recall
+and the share of the domain before and after, with 95% intervals. mamushi rank --label takes the
+answers as labels.
 """
 
 from __future__ import annotations
