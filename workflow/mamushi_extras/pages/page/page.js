@@ -14,8 +14,7 @@
   const number = (value) => value.toLocaleString("en");
   const percent = (part, whole) => (100 * part / whole).toFixed(1) + "%";
   const longest = data.ids.reduce((most, id) => Math.max(most, id.length), 0);
-  const mostly = data.texts.map((text) => text.length).sort((a, b) => a - b)[
-    Math.floor(0.9 * here)] || 0;
+  const pen = document.createElement("canvas").getContext("2d");
   let texts = data.texts; // as they are shown and searched: masked, until somebody asks otherwise
   let haystack = searched();
   for (const selector of data.selectors) {
@@ -31,7 +30,9 @@
     removed: 0, active: -1,
   };
   let order = []; // positions in data, as shown
-  let rowHeight = 74;
+  let widths = [];     // of each text in pixels, as far as they are known
+  const lines = [];    // of each row as shown
+  let tops = [0];      // where each of them begins, and the last one ends
   let drawn = "";
   let printing = false;
 
@@ -306,6 +307,8 @@
     element.id = "row-" + place;
     element.dataset.place = place;
     element.setAttribute("aria-rowindex", String(place + 2));
+    element.style.setProperty("--row", tops[place + 1] - tops[place] + "px");
+    element.style.setProperty("--lines", lines[place]);
     element.classList.toggle("removed", removedBy(state.first, i));
     element.classList.toggle("line", lineAbove(place));
     element.classList.toggle("active", place === state.active);
@@ -336,9 +339,9 @@
 
   function place(from, to) {
     const found = [];
-    if (from > 0) found.push(space(from * rowHeight));
+    if (from > 0) found.push(space(tops[from]));
     for (let p = from; p < to; p++) found.push(row(p));
-    if (to < order.length) found.push(space((order.length - to) * rowHeight));
+    if (to < order.length) found.push(space(tops[order.length] - tops[to]));
     if (!order.length) {
       const none = make("tr", undefined, "none");
       const inside = make("td", partial ? "No text of this page matches." : "No text matches.");
@@ -355,23 +358,41 @@
   function draw(anew) {
     if (printing) return;
     const scroller = at("scroller");
-    const from = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - OVERSCAN);
-    const seen = Math.ceil(scroller.clientHeight / rowHeight) + 2 * OVERSCAN;
-    const to = Math.min(order.length, from + seen);
+    const from = Math.max(0, rowAt(scroller.scrollTop) - OVERSCAN);
+    const last = rowAt(scroller.scrollTop + scroller.clientHeight) + OVERSCAN;
+    const to = Math.min(order.length, last + 1);
     const span = from + "-" + to;
     if (!anew && span === drawn) return;
     drawn = span;
     place(from, to);
   }
 
-  // A row has as many lines as nine of ten texts need, of at most three.
+  // The row at so many pixels from the top.
+  function rowAt(y) {
+    let low = 0;
+    for (let high = order.length; high - low > 1;) {
+      const middle = (low + high) >> 1;
+      if (tops[middle] <= y) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+
+  // A row has as many lines as its own text needs, of at most three.
   function measure() {
-    const root = document.documentElement;
-    const needed = Math.ceil(mostly / (innerWidth < 768 ? 40 : (innerWidth - 420) / 8));
-    const lines = Math.min(3, Math.max(needed, partial || comparing() ? 2 : 1));
-    rowHeight = Math.round((1.1 + 1.17 * lines) * parseFloat(getComputedStyle(root).fontSize));
-    root.style.setProperty("--row", rowHeight + "px");
-    root.style.setProperty("--lines", lines);
+    const { fontFamily } = getComputedStyle(document.body);
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const room = Math.max(10 * rem, at("heads").lastElementChild.clientWidth - rem);
+    const least = partial || comparing() ? 2 : 1;
+    pen.font = 0.9 * rem + "px " + fontFamily;
+    tops = [0];
+    order.forEach((i, place) => {
+      widths[i] ??= pen.measureText(texts[i].slice(0, CUT_AT)).width;
+      // Lines end with a word.
+      const needed = widths[i] <= room ? 1 : Math.ceil(widths[i] / (room - 2 * rem));
+      lines[place] = Math.min(3, Math.max(needed, least));
+      tops.push(tops[place] + Math.round((1.1 + 1.17 * lines[place]) * rem));
+    });
     draw(true);
   }
 
@@ -379,11 +400,11 @@
     const scroller = at("scroller");
     const head = at("heads").offsetHeight;
     const room = scroller.clientHeight - head;
-    const top = where * rowHeight;
+    const top = tops[where];
     if (middle) scroller.scrollTop = top - room / 2;
     else if (top < scroller.scrollTop) scroller.scrollTop = top;
-    else if (top + rowHeight > scroller.scrollTop + room) {
-      scroller.scrollTop = top + rowHeight - room;
+    else if (tops[where + 1] > scroller.scrollTop + room) {
+      scroller.scrollTop = tops[where + 1] - room;
     }
     draw(true);
   }
@@ -518,13 +539,14 @@
   // By keyboard -----------------------------------------------------------------------------------
 
   function move(event) {
-    const page = Math.max(1, Math.floor(at("scroller").clientHeight / rowHeight) - 1);
+    const { scrollTop, clientHeight } = at("scroller");
+    const visible = rowAt(scrollTop);
+    const page = Math.max(1, rowAt(scrollTop + clientHeight) - visible - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
     if (event.target !== at("ranking") || !order.length) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" && state.active >= 0) open(state.active);
     else if (event.key in steps) {
-      const visible = Math.ceil(at("scroller").scrollTop / rowHeight);
       const next = state.active < 0 ? visible : state.active + steps[event.key];
       state.active = Math.min(order.length - 1, Math.max(0, next));
     } else if (event.key === "Home") state.active = 0;
@@ -564,6 +586,7 @@
     texts = !event.target.checked ? data.texts :
       data.texts.map((text, i) => i in data.hidden ? unmasked(text, data.hidden[i]) : text);
     haystack = searched();
+    widths = [];
     refresh(false);
   });
   at("scroller").addEventListener("scroll", () => draw(false), { passive: true });
@@ -647,6 +670,5 @@
   offer(at("first"), chosen, "0");
   offerSecond();
   at("budget").value = state.budget;
-  measure();
   setBudget(state.budget);
 })();
