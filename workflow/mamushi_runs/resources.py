@@ -15,8 +15,7 @@ from typing import Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.io import paths
-from mamushi_runs import sizes
-from mamushi_runs.forecast import Job, gpu_seconds
+from mamushi_runs.forecast import Job, expected_texts, gpu_seconds, model_size
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
@@ -43,12 +42,12 @@ class JobResources:
     def __init__(self, config: Config) -> None:
         self.config, models = config, config["models"]
         self.tiny = {name for name in models if grid.is_tiny(config, name)}
-        self.sizes = {name: sizes.model_size(config, name) for name in models}
+        self.sizes = {name: model_size(config, name) for name in models}
         count = config["execution"]["gpus_per_job"]
         large = {name for name in models if not grid.no_language_model(config, name)}
         self.several = dict.fromkeys(large - self.tiny, count) if count > 1 else {}
         """GPUs of a job by model, where it has several."""
-        self._texts = cache(lambda dataset, is_counted: sizes.expected_texts(config, dataset))
+        self._texts = cache(lambda dataset, is_counted: expected_texts(config, dataset))
         self._seconds = cache(
             lambda rule, is_counted, *at: gpu_seconds(
                 config, Job(rule, dict(at), gpus=self.several.get(dict(at)["model"], 1))

@@ -15,9 +15,9 @@ from mamushi.config.complete import complete
 from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi.lm import parameters, tiny
-from mamushi_runs import forecast, sizes
+from mamushi_runs import forecast
 from mamushi_runs.commands import plan
-from mamushi_runs.forecast import Job, estimate, training_flop
+from mamushi_runs.forecast import Job, Size, estimate, model_size, training_flop
 from tests.support.models import TRAINING
 from tests.support.workflow import ROOT
 
@@ -65,11 +65,11 @@ def test_tokens_follow_the_files_once_texts_are_counted(paper: dict[str, Any]) -
     Path("short.csv").write_text("x" * 45_000, encoding="utf-8")
     paper["datasets"]["mine"] = {"kind": "table", "path": "short.csv"}
     paper["datasets"]["mine"]["sections"] = {"inference": 1.0}
-    assert sizes.mean_tokens(paper, "mine", 64) == 64
+    assert forecast.mean_tokens(paper, "mine", 64) == 64
     card = Path(paths.DATA_CARD.format(dataset="mine"))
     card.parent.mkdir(parents=True)
     write_json(card, {"counts": {"sections": {"inference": {"forget": 300, "retain": 700}}}})
-    assert sizes.mean_tokens(paper, "mine", 64) == pytest.approx(10)
+    assert forecast.mean_tokens(paper, "mine", 64) == pytest.approx(10)
 
 
 def test_the_plan_says_for_every_rule_what_it_is_from(paper: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ def test_the_plan_says_for_every_rule_what_it_is_from(paper: dict[str, Any]) -> 
 def test_operations_are_those_that_torch_counts(family: str, change: dict[str, Any]) -> None:
     model = tiny.build({"family": family, **TINY}, ["one two three four five"] * 4, seed=0)[0]
     training = {"method": "partial", **TRAINING, **change}
-    size = sizes.Size(
+    size = forecast.Size(
         model.num_parameters(), 32, 4, model.config.vocab_size, family == "gemma2", "counted"
     )
     ids = torch.arange(7, 9).repeat(8, 1)
@@ -111,3 +111,46 @@ def test_operations_are_those_that_torch_counts(family: str, change: dict[str, A
         model(input_ids=ids).logits.sum().backward()
     counted = counter.get_total_flops()
     assert training_flop(size, training) * ids.numel() == pytest.approx(counted, rel=0.06)
+
+
+# Sizes ------------------------------------------------------------------------------------------
+
+CARD = {"parameters": 1000, "hidden_size": 10, "layers": 2, "vocabulary_size": 30, "tied": True}
+
+
+def size_of(source: str) -> Size:
+    return model_size({"models": {"m": {"source": source}}}, "m")
+
+
+def test_a_card_goes_before_weights_and_these_before_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "big-70b"
+    folder.mkdir()
+    assert size_of(str(folder)).parameters == 70e9
+    for name, count in (("model-1", 3_000_000), ("model-2", 5_000_000), ("adapter", 7)):
+        (folder / f"{name}.safetensors").write_bytes(bytes(count))
+    assert size_of(str(folder)).parameters == 4_000_000
+    card = Path(paths.MODEL_CARD.format(model="m"))
+    card.parent.mkdir(parents=True)
+    write_json(card, CARD)
+    size = size_of(str(folder))
+    assert (size.parameters, size.tied, size.blocks(9)) == (1000, True, 1000 - 300)
+
+
+@pytest.mark.parametrize(
+    ("source", "billions", "reason"),
+    [
+        ("meta-llama/Llama-3.1-8B", 8.030261248, "published"),
+        ("google/gemma-2-2b-it", 2, "in its name"),
+        ("lab/SmolLM2-360M", 0.36, "in its name"),
+        ("mistralai/Mixtral-8x7B-v0.1", 56, "in its name"),
+        ("lab/qwen3-1.7b", 1.7, "in its name"),
+        ("lab/without", 8, "assumed"),
+    ],
+)
+def test_a_name_is_a_size(source: str, billions: float, reason: str) -> None:
+    size = size_of(source)
+    assert size.parameters == pytest.approx(billions * 1e9) and reason in size.source
+    assert 0 < size.blocks(3) < size.multiplied <= size.parameters

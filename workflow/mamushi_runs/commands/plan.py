@@ -1,8 +1,7 @@
 """What a run would take, before it: jobs by rule, GPU-hours, memory, and the disk of models.
 
-It plans what `mamushi run` would do with the same TARGETS, profile and configuration, and computes
-nothing. What jobs of the kind have taken in this folder goes before what is calculated; of what
-neither tells, it gives no time.
+It computes nothing. What jobs of the kind have taken in this folder goes before what is calculated;
+of what neither tells, it gives no time.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ from mamushi.io.files import read_json
 from mamushi.running.locks import visible
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
-from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate
-from mamushi_runs.sizes import model_size
+from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate, model_size
 
 JOB = re.compile(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)+)", re.MULTILINE)
 """A job, and its properties, as Snakemake prints them."""
 STAYS = ("endpoint", "unlearn_list")
 """Rules whose model is not deleted."""
-SUMS = ("jobs", "unknown", "gpu_hours", "disk_gb")
 COLUMNS = {
     **{"jobs": "sum", "unknown": "sum", "seconds": "mean", "gpu_hours": "sum"},
     **{"memory_gb": "max", "disk_gb": "sum", "source": lambda texts: ", ".join(texts.unique())},
@@ -84,21 +81,21 @@ def reckon(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
     rule, a job's seconds and GB of memory. ``unknown`` are jobs of which no time is given."""
     import pandas as pd
 
-    rows = []
+    rows, stays = [], (*TRAINING, *UNLEARNING) if config["keep_checkpoints"] else STAYS
     for job in jobs:
-        seconds, source = estimate(config, job)
-        trains, disk_gb = job.rule in (*TRAINING, *UNLEARNING), 0.0
-        if trains and (job.rule in STAYS or config["keep_checkpoints"]):
+        (seconds, source), disk_gb = estimate(config, job), 0.0
+        if job.rule in stays:
             model = job.wildcards["model"]
             disk_gb = 4e-9 * model_size(config, model).trained(config["models"][model]["training"])
         hours, memory_gb = (seconds or 0.0) * job.gpus / 3600, job.memory_mb / 1000
         rows.append((job.rule, 1, int(seconds is None), seconds, hours, memory_gb, disk_gb, source))
     table = pd.DataFrame(rows, columns=["rule", *COLUMNS]).astype({"seconds": float})
     rules = table.groupby("rule").agg(COLUMNS).sort_values("gpu_hours", ascending=False)
-    models = {job.wildcards.get("model", "") for job in jobs} & {*config["models"]}
-    sizes = {name: model_size(config, name) for name in sorted(models)}
+    sums = rules[["jobs", "unknown", "gpu_hours", "disk_gb"]].astype(object).sum()
+    models = sorted({job.wildcards.get("model", "") for job in jobs} & {*config["models"]})
+    sizes = {name: model_size(config, name) for name in models}
     return {
-        **{name: sum(rules[name].tolist()) for name in SUMS},
+        **sums,
         "models": [f"{name}: {s.parameters:,} parameters, {s.source}" for name, s in sizes.items()],
         "rules": rules.astype(object).where(rules.notna(), None).to_dict("index"),
     }
@@ -111,12 +108,10 @@ def text(plan: Mapping[str, Any]) -> str:
     if not plan["jobs"]:
         return "Nothing to be done."
     rules = pd.DataFrame.from_dict(plan["rules"], orient="index").fillna("-")
-    jobs, unknown, hours, disk = (plan[key] for key in SUMS)
-    lines = (
-        rules.to_string(float_format="{:,.1f}".format),
-        f"{jobs:,} jobs, {hours:,.1f} GPU hours, models of {disk:,.1f} GB. No time is given for "
-        f"{unknown:,} jobs, of whose kind none has finished here.",
+    said = [
+        "{jobs:,} jobs, {gpu_hours:,.1f} GPU hours, models of {disk_gb:,.1f} GB. No time is given "
+        "for {unknown:,} jobs, of whose kind none has finished here.".format(**plan),
         *plan["models"],
-        "FLOP: of the texts' real tokens on an H100, at the share of its peak that the paper had.",
-    )
-    return "\n".join(lines)
+        "FLOP: of real tokens on an H100, at the share of its peak that the paper had.",
+    ]
+    return "\n".join([rules.to_string(float_format="{:,.1f}".format), *said])
