@@ -1,13 +1,17 @@
-"""What a configuration is declared with: sections, types of keys, and the line of each mistake."""
+"""What a configuration is declared with: sections, types of keys, lines of mistakes; and
+settings, which are what a stage takes of it."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from operator import getitem
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import (
@@ -166,3 +170,35 @@ def _line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
         shown = copies.display_url(value) if isinstance(value, str) else value
         words += f" (got {json.dumps(shown):.80})"
     return f"{at}{below}: {words}".removeprefix(".")
+
+
+# What a stage takes -------------------------------------------------------------------------------
+
+
+def setting(source: str | Callable[..., Any], default: Any = ...) -> Any:
+    """Return a field of settings: the value of a key of the configuration, by its dotted path with
+    wildcards in braces, or what a function makes of the configuration and the wildcards that it
+    names. ``default`` is for settings as they are written by hand."""
+    return Field(default, json_schema_extra={"source": source})  # type: ignore[dict-item]
+
+
+class Settings(Section):
+    """The settings of a stage: each is a ``setting``, or the wildcard of its name."""
+
+    @classmethod
+    def of(cls, config: Config, **wildcards: Any) -> Self:
+        """Return the settings of a job with these wildcards; of a section, the keys that its class
+        here has. Raises ``ValidationError`` of pydantic for values of other types."""
+        values = dict(wildcards)
+        for name, field in cls.model_fields.items():
+            extra: Any = field.json_schema_extra or {}
+            source = extra.get("source")
+            if isinstance(source, str):
+                # A name may have a dot in it.
+                values[name] = reduce(
+                    getitem, (key.format(**wildcards) for key in source.split(".")), config
+                )
+            elif callable(source):
+                names = inspect.signature(source).parameters.keys() & wildcards.keys()
+                values[name] = source(config, **{name: wildcards[name] for name in names})
+        return cls.model_validate(values, extra="ignore")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Lora, Method
-from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Job
 
 if TYPE_CHECKING:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mamushi.config import selectors as of_selectors
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, setting
 from mamushi.config.selectors import of_texts
-from mamushi.config.settings import setting
 from mamushi.errors import other_examples
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import rooms
-from mamushi.config.kinds import Config
-from mamushi.config.settings import Settings, setting
+from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.sources import raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests

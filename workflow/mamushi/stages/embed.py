@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Embedding
-from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import open_arm
 

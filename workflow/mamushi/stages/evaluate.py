@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mamushi.config.kinds import setting
 from mamushi.config.sections import MeasuredDeep
-from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm, state_of
 

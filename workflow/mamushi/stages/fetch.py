@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from mamushi.config.kinds import Config
-from mamushi.config.settings import Settings, setting
+from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.sources import fetched_urls
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output

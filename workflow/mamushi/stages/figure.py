@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.selectors import comparison, of_texts
-from mamushi.config.settings import Settings, setting
 from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output
 

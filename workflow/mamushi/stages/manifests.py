@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
+from mamushi.config.kinds import setting
 from mamushi.config.selectors import comparison, kind_of, selector_settings
-from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 

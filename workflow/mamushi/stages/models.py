@@ -6,8 +6,7 @@ import os
 import sys
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
-from mamushi.config.settings import Settings, setting
+from mamushi.config.kinds import Config, Settings, setting
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.io.model_files import MODEL_FILES

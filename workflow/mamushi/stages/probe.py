@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import Prompts, Relearning, Shortened
-from mamushi.config.settings import setting
 from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm

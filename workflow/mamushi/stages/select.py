@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
+from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import selector_settings
-from mamushi.config.settings import Settings, setting
 from mamushi.errors import other_examples
 from mamushi.registry import plugin
 from mamushi.rooms import readers_of

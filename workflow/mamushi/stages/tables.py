@@ -12,9 +12,8 @@ from typing import Any
 
 from mamushi.config import arms, grid
 from mamushi.config import selectors as of_selectors
-from mamushi.config.kinds import Config, refuse
+from mamushi.config.kinds import Config, Settings, refuse, setting
 from mamushi.config.selectors import of_texts
-from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output
 
@@ -24,6 +23,7 @@ OF_CELLS = {
     **{"geometry": paths.GEOMETRY, "predicted": paths.PREDICTED},
 }
 """Tables of evidence that join those of the cells."""
+
 
 def axes(config: Config, study: str | None = None) -> dict[str, Any]:
     """Return what a study compares, or the grid."""

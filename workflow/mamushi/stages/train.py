@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.sections import Training
-from mamushi.config.settings import Settings, setting
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, checkpoint_of, record_training

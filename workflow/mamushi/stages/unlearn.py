@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import UnlearnTraining
-from mamushi.config.settings import setting
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output

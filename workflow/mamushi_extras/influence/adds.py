@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mamushi.config.checks import comparisons
+from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.selectors import kind_of
 from mamushi.config.sources import unlabelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from mamushi.config.settings import setting
+from mamushi.config.kinds import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import checkpoint_of, state_of
 from mamushi.stages.select import Score, rank_pool

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms, grid
-from mamushi.config.kinds import Config, refuse
-from mamushi.config.settings import Settings, setting
+from mamushi.config.kinds import Config, Settings, refuse, setting
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
 from mamushi.running.stage import Input, Job, Output

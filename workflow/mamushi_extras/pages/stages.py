@@ -3,9 +3,8 @@
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
+from mamushi.config.kinds import Config, setting
 from mamushi.config.selectors import comparison, leading_first
-from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 

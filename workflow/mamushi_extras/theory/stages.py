@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config.grid import cells
-from mamushi.config.kinds import Config
-from mamushi.config.settings import Settings, setting
+from mamushi.config.kinds import Config, Settings, setting
 from mamushi.io import paths
 from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output

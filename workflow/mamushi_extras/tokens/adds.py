@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mamushi.config.checks import comparisons
+from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added, Config
 from mamushi.config.selectors import derives, kind_of, of_tokens
 from mamushi.registry import plugin

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
+from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import comparison, selector_settings
-from mamushi.config.settings import Settings, setting
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.checks import comparisons
+from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added
 from mamushi.config.sections import axes_sections
 from mamushi.config.selectors import scores_both

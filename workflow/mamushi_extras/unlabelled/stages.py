@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import comparison, selector_settings
-from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 

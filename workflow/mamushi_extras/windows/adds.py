@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from mamushi.config.checks import datasets_used
+from mamushi.config.complete import datasets_used
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.sources import unlabelled
 

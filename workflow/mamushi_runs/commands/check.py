@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
-    from mamushi.config.checks import datasets_used
+    from mamushi.config.complete import datasets_used
     from mamushi.data import remote
 
     try:
