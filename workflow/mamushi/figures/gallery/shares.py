@@ -18,26 +18,13 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     import matplotlib.pyplot as plt
     import pandas as pd
 
-    from mamushi.figures.style import (
-        COLUMN,
-        HEIGHT,
-        INTERVALS,
-        REFERENCE,
-        SHARE_LIMITS,
-        curves,
-        finish,
-        marks,
-        rows_of,
-    )
+    from mamushi.figures import style
     from mamushi.io import schemas
-    from mamushi.io.tables import read_table
 
+    rows = style.rows_of(tables, schemas.EFFECTS, grid, "selector")
     # Lists of chance are one selector in the table.
-    tabled = {
-        *read_table(Path(tables) / "effects.parquet", schemas.EFFECTS)["selector"].to_pylist()
-    }
-    grid = {**grid, "selectors": [name for name in grid["selectors"] if name in tabled]}
-    rows = rows_of(tables, schemas.EFFECTS, grid, "selector")
+    rows.selector = rows.selector.cat.remove_unused_categories()
+    grid = {**grid, "selectors": [*rows.selector.cat.categories]}
     rows["row"] += "\n" + rows.column
     panels = []
     for name, title in SHOWN.items():
@@ -48,19 +35,19 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
             bare = panel.drop(columns=["value_low", "value_high"]).drop_duplicates("selector")
             panels += [panel, *(bare.assign(beta=end, value=end) for end in (0.0, 1.0))]
     if not panels:
-        figure = plt.figure(figsize=(COLUMN, HEIGHT))
+        figure = plt.figure(figsize=(style.COLUMN, style.HEIGHT))
         words = f"Nothing to draw:\n{rows.withheld.iloc[0]}"
         figure.text(0.5, 0.5, words, ha="center", va="center")
         return figure
     long = pd.concat(panels).dropna(subset=["value"])
-    drawn = curves(long, grid, ends=True, errorbar=None)
+    drawn = style.curves(long, grid, ends=True, errorbar=None)
     for (row, column), axes in drawn.axes_dict.items():
-        axes.plot([0, 1], [0, 1], label="in proportion", **{**REFERENCE, "linestyle": ":"})
+        axes.plot([0, 1], [0, 1], label="in proportion", **{**style.REFERENCE, "linestyle": ":"})
         for share, name in ((0, "nothing removed"), (1, "gold standard")):
-            axes.axhline(share, label=name, **{**REFERENCE, "linestyle": ("-.", "--")[share]})
+            axes.axhline(share, label=name, **{**style.REFERENCE, "linestyle": ("-.", "--")[share]})
         bounded = long[(long.row == row) & (long.column == column)].dropna()
-        colours = bounded.selector.map(marks(grid)["palette"]).tolist()
+        colours = bounded.selector.map(style.marks(grid)["palette"]).tolist()
         axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
         low, high = axes.get_ylim()
-        axes.set_ylim(max(low, SHARE_LIMITS[0]), min(high, SHARE_LIMITS[1]))
-    return finish(drawn, grid, INTERVALS)
+        axes.set_ylim(max(low, style.SHARE_LIMITS[0]), min(high, style.SHARE_LIMITS[1]))
+    return style.finish(drawn, grid, style.INTERVALS)

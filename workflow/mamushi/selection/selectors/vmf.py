@@ -5,19 +5,11 @@ mean resultant length R = |sum(u)|/n, the concentration k = R (d - R^2) / (1 - R
 constants do not depend on x and are left out, so the score is a log-density ratio up to a constant.
 """
 
-from mamushi.errors import UserError
-from mamushi.io.domains import DOMAINS
 from mamushi.selection.pool import Pool, Scored
-
-SAME_DIRECTION = 1e-12
-"""1 - R below this is rounding: all directions are one, and k has no finite value."""
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """Score s(x) = k1 m1.u - k2 m2.u. ``details`` has k1 and k2.
-
-    Raises ``UserError`` when all embeddings of a domain have one direction, or none on average.
-    """
+    """Score s(x) = k1 m1.u - k2 m2.u. ``details`` has k1 and k2."""
     import numpy as np
 
     from mamushi.selection.statistics import products
@@ -30,13 +22,10 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
         # The sum of the unit vectors of either domain, without making them.
         forget = pool.forget[rows]
         total += (np.stack([forget, ~forget]) / norm[rows]) @ x
-    n1 = int(pool.forget.sum())
-    fits = []
-    for name, resultant, n in zip(DOMAINS, total, (n1, len(pool.ids) - n1), strict=True):
+    n1, fits = int(pool.forget.sum()), []
+    for resultant, n in zip(total, (n1, len(pool.ids) - n1), strict=True):
         length = float(np.linalg.norm(resultant))
         mean = length / n
-        if not SAME_DIRECTION < mean < 1 - SAME_DIRECTION:
-            raise UserError(f"vmf: {name} embeddings of a mean resultant length of {mean:.3g}")
         fits.append((resultant / length, mean * (pool.width - mean**2) / (1 - mean**2)))
     (m1, k1), (m2, k2) = fits
     along, _ = products(pool, (k1 * m1 - k2 * m2)[None])
