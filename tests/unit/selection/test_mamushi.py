@@ -68,7 +68,7 @@ class _Replayed(mlp.Split):
         self.size = min(settings["batch_size"], len(self.fitted))
         self._random, self._order = random, np.arange(len(self.fitted))
 
-    def epoch(self) -> list[mlp._Places]:
+    def epoch(self) -> list[NDArray[np.int64]]:
         self._order = shuffle(self._order, random_state=self._random)
         order = self.fitted[self._order]
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]

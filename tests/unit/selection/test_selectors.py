@@ -75,7 +75,7 @@ def test_lr_maha(pool, kind):
     shrinkage = getattr(fitted, "shrinkage_", 0)
     assert scored.details["shrinkage"] == pytest.approx(shrinkage, rel=1e-10)
     with pytest.raises(UserError, match="of 21 texts in 20 dimensions has no inverse"):
-        run("lr_maha", pool.part(np.arange(300) < 21), covariance="sample")
+        run("lr_maha", pool.subset(np.arange(300) < 21), covariance="sample")
 
 
 def gaussian_world(n):

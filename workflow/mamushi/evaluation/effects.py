@@ -1,11 +1,9 @@
 """The tables ``effects`` and ``subgroups``: what a removal changes in the NLL of held-out texts,
 with errors over seeds and texts, and who pays for it.
 
-Signed changes in place of SAD: of forget texts the share of the gap from beta 0 to gold that is
-recovered, of retain texts the change against gold, in nats per token. Lists of chance are models of
-one selector, ``random``: the mean over a seed's lists is that seed's value, so that lists spread as
-they do between seeds. A group's texts share a value of a column; its change is from beta 0 (nothing
-removed) and to gold (all removed), and above 0 the group is predicted worse than there.
+Of forget texts it is the share of the gap from beta 0 to gold that is recovered, of retain texts
+the change against gold, in nats per token. Lists of chance are models of one selector, ``random``:
+the mean over a seed's lists is that seed's value, so that lists spread as between seeds.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -240,9 +240,8 @@ def half_gap_table(
     ``deep_gaps``.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
-    Seeds whose gold standard is no worse on the forget domain than the start are left out, unless
-    all are: then there is no budget, and perplexities are means of all. The 95% interval of a
-    budget ends where the t bands of the mean curve first get to the target.
+    Seeds without a gap are left out, unless all are: then there is no budget, and perplexities are
+    means of all. An interval ends where the 95% t bands of the mean curve first get to the target.
     """
     rows: list[_Row] = []
     for names, group in points.to_pandas().groupby(["dataset", "model"], sort=False):

@@ -112,9 +112,8 @@ class Effect:
         return {f"{name}{end}": finite_or_none(value) for end, value in ends.items()}
 
     def share_columns(self, name: str) -> dict[str, Any]:
-        """Return a share of the way to gold likewise, and where it ends. 1 is the aim, and not
-        more: a model that knows less than gold is told from it as well. ``OVERSHOOTS`` where all of
-        the interval is above 1, ``SHORT`` where all is below, else ``NOT_TOLD``."""
+        """Return a share of the way to gold likewise, and where it ends: 1 is the aim, and a model
+        that knows less than gold is told from it as well."""
         place = OVERSHOOTS if self.low > 1 else SHORT if self.high < 1 else NOT_TOLD
         return {**self.columns(name), f"{name}_beside_gold": None if np.isnan(self.low) else place}
 
@@ -178,13 +177,11 @@ def contrast(
 ) -> Effect:
     """Return how much the mean NLL per token is higher under models a than b, in nats.
 
-    ``nll_a``, ``nll_b`` (S, n): sums of the NLL of n texts in nats under the models of S seeds, or
-    means over several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are
-    not independent, by default none. With the ``gap``, beta 0 and gold (S, n), it is a share of the
-    difference of their means: of beta 0 as b, the share that a recovers. The interval is then
-    Fieller's (1954), which holds 0 where p is above 0.05. ``pooled`` are a variance over seeds of
-    the difference in nats and its degrees of freedom, in the place of its own. With one seed errors
-    are over texts alone.
+    ``nll_a``, ``nll_b`` (S, n): summed NLL of n texts under the models of S seeds, or means over
+    several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are not
+    independent. With the ``gap``, beta 0 and gold (S, n), it is a share of the difference of their
+    means, and has Fieller's interval. ``pooled`` are a variance over seeds of the difference in
+    nats and its degrees of freedom, in the place of its own. One seed has errors over texts alone.
     """
     differences = [nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]])
     covariances, means = covariances_of(np.array(differences), tokens, groups)
@@ -241,12 +238,11 @@ def covariances_of(
 def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[float, float] | None:
     """Return a variance over seeds that is pooled over arms, and its degrees of freedom.
 
-    ``by_seed`` (K, S): the mean NLL of K arms in S seeds, whose own levels and those of the seeds
-    are taken out; ``apart`` (S,) is the difference that is asked for, whose variance is ``factor``
-    times an arm's. It is the larger of that and its own, since what is pooled is too small for an
-    arm that spreads more. None below four seeds, where no test tells whether arms spread alike (in
-    worlds where one spreads thrice as much, coverage fell to 0.74), and where the test of Brown and
-    Forsythe (1974) or that of its own variance against the others' doubts it at ``DOUBT``.
+    ``by_seed`` (K, S): the mean NLL of K arms in S seeds, whose levels are taken out; ``apart``
+    (S,) is the difference that is asked for, whose variance is ``factor`` times an arm's. The
+    larger of the pooled and its own is returned. None below four seeds, where no test tells whether
+    arms spread alike (where one spreads thrice as much, coverage fell to 0.74), and where the test
+    of Brown and Forsythe (1974) or that of its own variance against the others' doubts it.
     """
     from scipy.stats import f, levene
 

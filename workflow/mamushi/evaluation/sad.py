@@ -159,9 +159,8 @@ def curves_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], l
 def sad_summary(table: pa.Table) -> pa.Table:
     """Return the table ``sad_summary``: a row per dataset, model, selector and beta.
 
-    Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` is paired by seed, and
-    null where random was not run. SAD is a sum of absolute values, which noise moves up near 0; the
-    signed distances of each domain have no such bias, and tell a worse retain domain from a better.
+    Areas belong to a whole curve and repeat on its rows. SAD is a sum of absolute values, which
+    noise moves up near 0; the signed distances of each domain have no such bias.
     """
     curves = curves_of(table.to_pylist())
     rows = []
@@ -197,11 +196,8 @@ def areas(curves: list[Curve]) -> Floats:
 
 
 def gold_sad(curves: list[Curve]) -> float | None:
-    """Return the mean SAD between the gold standards of two seeds; None with one seed.
-
-    It is how far a model is from gold by its seed alone. It bounds no paired difference, in which
-    common seeds cancel. ``curves`` (one a seed) are those of any one selector.
-    """
+    """Return the mean SAD between the gold standards of two seeds, which is how far a model is from
+    gold by its seed alone; None with one seed. ``curves`` (one a seed) are any one selector's."""
     gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
     pairs = np.array([(*first, *second) for first, second in combinations(gold, 2)]).T
     return float(sad(*pairs).mean()) if len(gold) > 1 else None

@@ -110,9 +110,9 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     drawn = sns.relplot(rows[rows.beta.isin(budgets)], **facets, **panel, **look)
     for (row, column), axes in drawn.axes_dict.items():
         of_panel = rows[(rows.row == row) & (rows.column == column)]
-        for part in (of_panel.beta <= min(budgets), of_panel.beta >= max(budgets)):
+        for end in (of_panel.beta <= min(budgets), of_panel.beta >= max(budgets)):
             dots = {"palette": look["palette"], "legend": False, "linestyle": ":", "ax": axes}
-            sns.lineplot(of_panel[part], x="beta", y="value", hue="selector", errorbar=None, **dots)
+            sns.lineplot(of_panel[end], x="beta", y="value", hue="selector", errorbar=None, **dots)
     return drawn
 
 

@@ -19,7 +19,7 @@ from mamushi.selection.statistics import standard_scale, sums
 
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
-_PART = 65536  # Rows that an estimator scores at a time.
+_BLOCK = 65536  # Rows that an estimator scores at a time.
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Task:
         return x
 
     def scored(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
-        """Score the rows ``held`` by ``score``, in parts of bounded size."""
-        parts = np.split(self.held, range(_PART, len(self.held), _PART))
-        return np.concatenate([np.asarray(score(part), dtype=np.float64) for part in parts])
+        """Score the rows ``held`` by ``score``, in blocks of bounded size."""
+        blocks = np.split(self.held, range(_BLOCK, len(self.held), _BLOCK))
+        return np.concatenate([np.asarray(score(rows), dtype=np.float64) for rows in blocks])
 
 
 Fit = tuple[Doubles, dict[str, Any]]  # The logits of the rows ``held``, and details.
@@ -115,9 +115,8 @@ def cross_fit_together(
 def average(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
     """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
 
-    Those of several repeats are first brought to the networks' mean offset and scale: the mean and
-    the standard deviation of what a network scores, whose labels no score may know. How far its
-    logits spread depends on when its training stopped more than on the texts.
+    Those of several repeats are first brought to the networks' mean offset and scale, over all that
+    a network scores: how far its logits spread depends on when its training stopped.
     """
     logits = np.zeros(len(tasks[0].forget))
     offsets, scales = (np.array([f(values) for values in by_task]) for f in (np.mean, np.std))

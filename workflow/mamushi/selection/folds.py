@@ -80,23 +80,23 @@ def by_group(
     A domain's parts have about the ``portions`` (p,). Examples without a shared group fill up what
     groups leave open.
     """
-    part = place_groups(forget[:, None].astype(np.int64), groups, portions, rng, BLUR)
+    place = place_groups(forget[:, None].astype(np.int64), groups, portions, rng, BLUR)
     for domain in (forget, ~forget):
-        alone = np.flatnonzero(domain & (part < 0))
-        filled = np.bincount(part[domain & (part >= 0)], minlength=len(portions))
+        alone = np.flatnonzero(domain & (place < 0))
+        filled = np.bincount(place[domain & (place >= 0)], minlength=len(portions))
         due = np.maximum(domain.sum() * portions - filled, 0)
         due *= len(alone) / max(due.sum(), 1e-9)
         counts = np.floor(due + 1e-6).astype(np.int64)
         order = rng.permutation(len(portions))
         last = order[np.argsort(-np.round(due - counts, 6)[order], kind="stable")]
         counts[last[: len(alone) - counts.sum()]] += 1
-        part[rng.permutation(alone)] = np.repeat(np.arange(len(portions)), counts)
-    return part
+        place[rng.permutation(alone)] = np.repeat(np.arange(len(portions)), counts)
+    return place
 
 
 def _check(
     purpose: str,
-    part: GroupCodes,
+    place: GroupCodes,
     k: int,
     outside: int,
     forget: NDArray[np.bool_],
@@ -105,9 +105,9 @@ def _check(
     """Raise ``UserError`` unless every part has examples, or groups, of both domains, and so many
     are ``outside`` it."""
     for name, domain in (("forget", forget), ("retain", ~forget)):
-        count = np.bincount(part[domain], minlength=k)
+        count = np.bincount(place[domain], minlength=k)
         if groups is not None:
-            count = np.array([len(np.unique(groups[domain & (part == i)])) for i in range(k)])
+            count = np.array([len(np.unique(groups[domain & (place == i)])) for i in range(k)])
         if count.min() == 0 or count.sum() - count.max() < outside:
             problem = f"{count.sum()} {name} examples, or groups of them, are too few for {purpose}"
             raise UserError(problem, do="lower the selector's 'folds'")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
+from mamushi.selection.folds import shared
 from mamushi.selection.pool import Pool, Scored
 
 ClusterCodes = tuple[GroupCodes, GroupCodes]
@@ -27,10 +28,7 @@ def average_ranks(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def auc(scores: NDArray[np.floating[Any]], forget: NDArray[np.bool_]) -> float:
-    """Estimate P(score of a forget example > score of a retain example), ties counted half.
-
-    The Mann-Whitney form of the area under the ROC curve.
-    """
+    """Estimate P(score of a forget example > score of a retain example), ties counted half."""
     n1 = int(forget.sum())
     n2 = len(forget) - n1
     above = average_ranks(scores)[forget].sum() - n1 * (n1 + 1) / 2
@@ -52,9 +50,7 @@ def placements(
 def clusters_of(groups: GroupCodes | None, forget: NDArray[np.bool_]) -> ClusterCodes | None:
     """Return the codes of the groups of forget texts (n1,) and of retain texts (n2,), for
     ``sampling_variance``; None where each text is a group of its own."""
-    if groups is None or len(np.unique(groups)) == len(groups):
-        return None
-    return groups[forget], groups[~forget]
+    return (groups[forget], groups[~forget]) if shared(groups) else None
 
 
 def sampling_variance(
@@ -76,11 +72,8 @@ def sampling_variance(
 def cluster_errors(
     above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
 ) -> NDArray[np.float64]:
-    """Return each cluster's contribution (c,) to the error of an AUC.
-
-    Squares are corrected for the number of clusters of each domain; infinite where a domain has
-    one alone.
-    """
+    """Return each cluster's contribution (c,) to the error of an AUC, corrected for the number of
+    clusters of each domain; infinite where a domain has one alone."""
     _, code = np.unique(np.concatenate(clusters), return_inverse=True)
     total = np.zeros(int(code.max()) + 1)
     for placed, codes in ((above, code[: len(above)]), (below, code[len(above) :])):
@@ -96,7 +89,7 @@ def t_error(
     above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
 ) -> float:
     """Return the errors from an estimate to an end of its 95% interval by clusters: Student's, with
-    the degrees of freedom of Satterthwaite, so fewer where few clusters make the variance."""
+    the degrees of freedom of Satterthwaite."""
     from scipy.special import stdtrit
 
     square = cluster_errors(above, below, clusters) ** 2
@@ -114,11 +107,10 @@ def auc_ends(
     """Return the 95% interval of an AUC on the scale of the logit, also near 0 and 1.
 
     ``variance`` is its own, ``errors`` those to an end, and ``texts`` those of the smaller domain,
-    or its clusters: as many pairs are independent of each other. Where few texts lie among the
-    other domain the sample may by chance hold none of the worst ones. So the end towards 0.5 is at
-    least as far as that of a beta variable with the mean and the variance of the share of pairs out
-    of order and one more text, wholly misplaced, which counts less towards 0.5 where the variance
-    shows what there is (Fay and Feuer, 1997). Of an AUC of 1 it is 0.025^(1 / texts).
+    or its clusters. Where few texts lie among the other domain the sample may by chance hold none
+    of the worst ones. So the end towards 0.5 is at least as far as that of a beta variable of the
+    share of pairs out of order and one more text, wholly misplaced, which counts less towards 0.5
+    (after Fay and Feuer, 1997). Of an AUC of 1 it is 0.025^(1 / texts).
     """
     # Not scipy.stats, which takes a third of a second to import and calls the same.
     from scipy.special import betaincinv, expit, logit

@@ -28,10 +28,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mamushi.errors import UserError
 from mamushi.running.machine import sees_gpu, side_by_side
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights, held_out
-
-_Places = NDArray[np.int64]
 
 PREDICT = 4096  # Rows of a forward pass at a time when scoring.
 
@@ -170,12 +169,12 @@ class Split:
         )
         self.size = min(settings["batch_size"], len(self.fitted))
 
-    def epoch(self) -> list[_Places]:
+    def epoch(self) -> list[NDArray[np.int64]]:
         """Return places among the training rows, in batches, in a new order."""
         order = self.rng.permutation(self.fitted)
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]
 
-    def batch(self, places: _Places, device: torch.device) -> Batch:
+    def batch(self, places: NDArray[np.int64], device: torch.device) -> Batch:
         """Return the training rows at some places. From pageable memory the copy is staged, so the
         arrays may go when this returns."""
         rows, labels, weights = (
@@ -252,7 +251,7 @@ def held_out_loss(network: Network, features: PoolFeatures, held: Batch, size: i
 
 
 @torch.no_grad()
-def network_logits(network: Network, features: PoolFeatures, rows: _Places) -> NDArray[np.float64]:
+def network_logits(network: Network, features: PoolFeatures, rows: NDArray[np.int64]) -> Doubles:
     """Return raw logits of ``rows``, in float32 whatever the network was trained in."""
     blocks = torch.from_numpy(rows).to(features.device).split(PREDICT)
     logits = torch.cat([network.forward(features.exact(block))[0] for block in blocks])

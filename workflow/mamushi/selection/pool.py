@@ -63,11 +63,11 @@ class Pool:
     score_steps: tuple[Callable[[Scored, Any, bool], Scored], ...] = ()
     """Of the scores, the pool, and whether they are by chance, other scores."""
 
-    def part(self, kept: NDArray[np.bool_]) -> Self:
-        """Return the pool of the examples ``kept`` (n,), without a base."""
+    def subset(self, inside: NDArray[np.bool_]) -> Self:
+        """Return the pool of the examples ``inside`` (n,), without a base."""
         names = ("ids", "forget", "embeddings", "truth", "texts", "groups")
-        arrays: Any = {n: x[kept] for n in names if (x := getattr(self, n)) is not None}
-        columns = {name: x[kept] for name, x in self.columns.items()}
+        arrays: Any = {n: x[inside] for n in names if (x := getattr(self, n)) is not None}
+        columns = {name: x[inside] for name, x in self.columns.items()}
         return replace(self, **arrays, base=None, columns=columns)
 
     def with_columns(self, **columns: NDArray[Any]) -> Self:

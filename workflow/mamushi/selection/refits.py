@@ -7,6 +7,7 @@ the other: of a text that both hold out they are independent estimates.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,12 @@ def make_refits(
     """
     work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
     if not work:
-        work = [(WHOLE_REFIT, i, pool) for i in range(whole)] + _halves(pool, settings, halves)
+        work = [(WHOLE_REFIT, i, pool) for i in range(whole)]
+        codes = np.arange(len(pool.ids)) if pool.groups is None else pool.groups
+        smaller = min(len(np.unique(codes[domain])) for domain in (pool.forget, ~pool.forget))
+        if settings.get("folds") and smaller >= IN_A_FOLD * settings["folds"]:
+            pairs = product(range(halves), enumerate(HALVES))
+            work += [(part, i, replace(pool, half=half)) for i, (half, part) in pairs]
     results = []
     with Progress(len(work), "refits", "refit") as progress:
         for part, number, again in work:
@@ -57,20 +63,6 @@ def make_refits(
             results.append((part, number, scored))
             progress.advance()
     return results
-
-
-def _halves(pool: Pool, settings: Mapping[str, Any], halves: int) -> list[tuple[str, int, Pool]]:
-    """Return the pools of ``halves`` pairs of halves; none where a selector does not cross-fit, or
-    has too few examples for it."""
-    codes = np.arange(len(pool.ids)) if pool.groups is None else pool.groups
-    smaller = min(len(np.unique(codes[domain])) for domain in (pool.forget, ~pool.forget))
-    if not settings.get("folds") or smaller < IN_A_FOLD * settings["folds"]:
-        return []
-    return [
-        (part, i, replace(pool, half=half))
-        for i in range(halves)
-        for half, part in enumerate(HALVES)
-    ]
 
 
 def refit_seed(seed: int, number: int) -> int:

@@ -30,8 +30,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.statistics import centroids
 
     means, kind = centroids(pool), settings["covariance"]
-    domains = zip((pool.part(pool.forget), pool.part(~pool.forget)), means, strict=True)
-    densities = [estimate_covariance(part, mu, mu, kind, "gaussian") for part, mu in domains]
+    domains = zip((pool.subset(pool.forget), pool.subset(~pool.forget)), means, strict=True)
+    densities = [estimate_covariance(domain, mu, mu, kind, "gaussian") for domain, mu in domains]
     scores = np.zeros(len(pool.ids))
     for rows, x in pool.blocks(least=pool.width):
         # log N(x; mean, Sigma), but for d/2 log 2 pi.

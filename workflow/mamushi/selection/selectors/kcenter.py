@@ -25,17 +25,13 @@ GRAM = 4 * 2**30
 ERROR = 1e-11
 """Of the largest squared norm, by which a distance from products may be off."""
 MOST = 60_000
-"""Forget texts that are ranked: each is compared with each. By calculation, four hours with
-embeddings of width 4096; a million would take 36 days."""
+"""Forget texts that are ranked, four hours by calculation: each is compared with each."""
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score by the distance to the nearest earlier centre, in the order in which centres are
-    picked.
-
-    Points go by id: the first of several farthest has the lowest id, and the seed draws the same
-    first centre whatever the order of the rows. Raises ``UserError`` for more than ``MOST`` points.
-    """
+    picked. Points go by id, whatever the order of the rows. Raises ``UserError`` for more than
+    ``MOST`` points."""
     import numpy as np
 
     members = pool.forget_by_id()
