@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
+from mamushi.lm.tokens import only_spans, subset
 from mamushi.unlearning.loop import steps_of
 from tests.support.models import FAMILIES
 from tests.support.steps import Killed, kill_at
@@ -63,19 +64,6 @@ def test_what_is_frozen_stays_bit_equal_and_every_trained_tensor_moves(
     }
     assert outcome.steps == 6
     assert all(p.grad is None for p in found.parameters())
-
-
-def test_the_log_is_the_artifact(tmp_path: Path) -> None:
-    forget = texts_of("forget", 11, 1)
-    _, outcome = run("neggrad_plus", forget=forget)
-    write_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG, outcome.log)
-    assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
-    np.testing.assert_allclose(outcome.log["epoch"], np.arange(1, 7) * 4 / 11)
-    losses = outcome.log["forget_loss"]
-    expected = [np.mean(losses[max(0, i - 2) : i + 1]) for i in range(6)]
-    np.testing.assert_allclose(outcome.log["forget_mean"], expected)
-    assert set(outcome.log["learning_rate"]) == {1e-3}
-    assert all(value > 0 for value in outcome.log["tokens_per_second"])
 
 
 def test_random_labels_are_drawn_anew_in_each_step() -> None:
@@ -148,17 +136,33 @@ def test_a_run_stops_before_the_update_of_the_step_above_the_limit_also_when_res
     assert load_file(state)["log.step"].tolist() == list(range(1, 8))
 
 
-def test_the_mean_of_a_window_and_not_one_step_decides() -> None:
+def test_the_mean_of_a_window_and_not_one_step_decides(tmp_path: Path) -> None:
     _, free = run("neggrad_plus", total=6, learning_rate=1e-20)
-    losses = free.log["forget_loss"]
-    window = {"stop_window": 6}
-    limit = max(np.cumsum(losses) / np.arange(1, 7)) + 1e-6
-    assert max(losses) > limit
-    changes = {"total": 6, "learning_rate": 1e-20, "stop_forget_loss": float(limit)}
-    _, outcome = run("neggrad_plus", training=window, **changes)
-    assert outcome.stopped_at is None
-    _, outcome = run("neggrad_plus", training={"stop_window": 1}, **changes)
-    assert outcome.stopped_at == 1 + next(i for i, v in enumerate(losses) if v > limit)
+    write_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG, free.log)
+    losses, means = (free.log[name] for name in ("forget_loss", "forget_mean"))
+    np.testing.assert_allclose(means, [np.mean(losses[max(0, i - 2) : i + 1]) for i in range(6)])
+    limit = (max(losses) + max(np.cumsum(losses) / np.arange(1, 7))) / 2
+    for window, stopped in ((6, None), (1, 1 + next(i for i, v in enumerate(losses) if v > limit))):
+        changes = {"total": 6, "learning_rate": 1e-20, "stop_forget_loss": float(limit)}
+        _, outcome = run("neggrad_plus", training={"stop_window": window}, **changes)
+        assert outcome.stopped_at == stopped
+
+
+def test_a_limit_of_texts_is_moved_by_what_the_tokens_are_above_them() -> None:
+    """All texts are in each step, so that the loss rises from a little below the limit."""
+    forget, retain = texts_of("forget", 6, 1), texts_of("retain", 4, 2)
+    listed = only_spans(forget, {"forgett000": [(2, 4)], "forgett002": [(1, 3)]})
+    texts = subset(forget, np.flatnonzero(np.isin(forget.ids, listed.ids)))
+    every = {"training": {"batch_size": 9}}
+    starts = [
+        run("neggrad_plus", None, unlearned, retain, total=1, **every)[1].log["forget_loss"][0]
+        for unlearned in (texts, listed)
+    ]
+    assert abs(starts[1] - starts[0]) > 0.05
+    for above, stopped in ((-0.001, 1), (0.001, 2)):
+        changes = {"beta_ng": 0.1, "stop_forget_loss": starts[0] + above, **every}
+        _, outcome = run("neggrad_plus", None, listed, retain, total=3, whole=forget, **changes)
+        assert outcome.stopped_at == stopped
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -174,13 +178,3 @@ def test_a_loss_that_is_not_finite_names_the_step_before_its_update(value: float
     with pytest.raises(UserError, match=r"neggrad_plus: the loss is (nan|inf) at step 4;"):
         run("neggrad_plus", poisoned)
     assert_same(run("neggrad_plus", total=3)[0], poisoned)
-
-
-def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
-    found = start()
-    modes: list[tuple[bool, bool]] = []
-    found.model.layers[2].register_forward_pre_hook(
-        lambda *_: modes.append((found.model.layers[0].training, found.model.layers[2].training))
-    )
-    run("neggrad_plus", found, total=2)
-    assert modes == [(False, True)] * 2

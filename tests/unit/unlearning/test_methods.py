@@ -1,6 +1,7 @@
 """Each unlearner against a computation by hand: loss, mask, and steps of the optimizer."""
 
 from itertools import cycle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,9 +10,8 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm.batches import examples_of_step
-from mamushi.lm.tokens import TokenSet
-from mamushi.registry import load, plugin
-from mamushi.unlearning.objective import Nll
+from mamushi.lm.tokens import TokenSet, only_spans, subset
+from mamushi.registry import plugin
 from tests.support.models import FAMILIES, VOCABULARY
 from tests.support.unlearning import KINDS, run, start, texts_of, weights
 
@@ -19,20 +19,33 @@ from tests.support.unlearning import KINDS, run, start, texts_of, weights
 TRAINING = {"epsilon": 1e-2, "weight_decay": 0.1, "gradient_clip": 0.05}
 RATE, STEPS, SEED, BATCH = 0.02, 3, 3, 4
 SPECIAL = frozenset({0, 7})
+SPANS = {
+    "forgett000": [(2, 4), (6, 7)],
+    "forgett002": [(1, 3)],
+    "forgett003": [(3, 4)],
+    "forgett005": [(2, 3)],
+}
 
 
 # --- by hand ----------------------------------------------------------------------------------
 
 
-def text_nll(
-    language_model: PreTrainedModel, tokens: NDArray[np.int32], labels: NDArray[np.int32]
-) -> torch.Tensor:
+class Text(NamedTuple):
+    """A text of a step, what is to be predicted in it, and where."""
+
+    tokens: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    places: NDArray[np.int64]
+
+
+def text_nll(language_model: PreTrainedModel, text: Text) -> torch.Tensor:
     """NLL of a text's labels, token by token, without batch or padding."""
-    logits = language_model(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0].double()
+    ids = torch.from_numpy(text.tokens.astype(np.int64))[None]
+    logits = language_model(ids).logits[0].double()
     total = torch.zeros((), dtype=torch.float64)
-    for place in range(len(tokens) - 1):
-        odds = logits[place]
-        total = total + torch.log(torch.exp(odds).sum()) - odds[int(labels[place + 1])]
+    for place in text.places:
+        odds = logits[place - 1]
+        total = total + torch.log(torch.exp(odds).sum()) - odds[int(text.labels[place])]
     return total
 
 
@@ -49,83 +62,80 @@ def labels_of(kind: str, tokens: NDArray[np.int32], step: int, place: int) -> ND
     return labels
 
 
-def mean_nll(
-    language_model: PreTrainedModel, pairs: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
-) -> torch.Tensor:
-    tokens = sum(len(tokens) - 1 for tokens, _ in pairs)
-    return sum(text_nll(language_model, *pair) for pair in pairs) / tokens
+def mean_nll(language_model: PreTrainedModel, texts: list[Text]) -> torch.Tensor:
+    tokens = sum(len(text.places) for text in texts)
+    return sum(text_nll(language_model, text) for text in texts) / tokens
 
 
-def log_likelihoods(
-    language_model: PreTrainedModel, pairs: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
-) -> torch.Tensor:
-    return torch.stack([-text_nll(language_model, *pair) for pair in pairs])
+def log_likelihoods(language_model: PreTrainedModel, texts: list[Text]) -> torch.Tensor:
+    return torch.stack([-text_nll(language_model, text) for text in texts])
 
 
 def loss_by_hand(
     kind: str,
     language_model: PreTrainedModel,
     start_model: PreTrainedModel,
-    forget: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
-    retain: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
+    forget: list[Text],
+    retain: list[Text],
     settings: dict[str, float],
 ) -> torch.Tensor:
     """The formulas of the papers."""
-    kept = mean_nll(language_model, retain)
+    of_retain = mean_nll(language_model, retain)
     if kind == "neggrad_plus":
-        return 0.85 * kept - 0.15 * mean_nll(language_model, forget)
+        return 0.85 * of_retain - 0.15 * mean_nll(language_model, forget)
     if kind == "salun":
-        return 0.1 * mean_nll(language_model, forget) + 0.9 * kept
+        return 0.1 * mean_nll(language_model, forget) + 0.9 * of_retain
     beta, log_p = settings["beta"], log_likelihoods(language_model, forget)
     if kind == "npo":
         ratio = torch.exp(log_p - log_likelihoods(start_model, forget).detach())
         # Equation 3 of Zhang et al. (2024), in its form without a sigmoid.
         lost = (2 / beta) * torch.log(1 + ratio**beta).mean()
     else:
-        lengths = torch.tensor([len(tokens) - 1 for tokens, _ in forget], dtype=torch.float64)
+        lengths = torch.tensor([len(text.places) for text in forget], dtype=torch.float64)
         odds = torch.exp(beta / lengths * log_p + settings["gamma"])
         lost = (2 / beta) * torch.log(1 + odds).mean()
-    return lost + settings["retain_weight"] * kept
+    return lost + settings["retain_weight"] * of_retain
 
 
-def rows_of(texts: TokenSet, step: int, seed: int) -> list[NDArray[np.int32]]:
-    """Every text of a step that predicts something, in the places of the step."""
-    batch = min(BATCH, len(texts))
-    return [texts[row] for row in examples_of_step(step, len(texts), batch, seed)]
+def texts_by_hand(texts: TokenSet, step: int, seed: int, kind: str = "") -> list[Text]:
+    """Every text of a step that predicts something, with the labels of its place in the step."""
+    rows = examples_of_step(step, len(texts), min(BATCH, len(texts)), seed)
+    every = [
+        Text(texts[row], labels_of(kind, texts[row], step, place), texts.places_of(row))
+        for place, row in enumerate(rows)
+    ]
+    return [text for text in every if len(text.places)]
 
 
 def mask_by_hand(language_model: PreTrainedModel, forget: TokenSet) -> dict[str, torch.Tensor]:
     """The larger half by a full sort of the gradient of all forget texts."""
     language_model.zero_grad()
-    pairs = [(forget[row], forget[row]) for row in range(len(forget))]
-    mean_nll(language_model, pairs).backward()
-    found = {n: p.grad.abs() for n, p in language_model.named_parameters() if p.requires_grad}
+    rows = range(len(forget))
+    texts = [Text(forget[row], forget[row], forget.places_of(row)) for row in rows]
+    mean_nll(language_model, texts).backward()
+    sizes = {n: p.grad.abs() for n, p in language_model.named_parameters() if p.requires_grad}
     language_model.zero_grad()
-    flat = np.concatenate([value.flatten().numpy() for value in found.values()])
+    flat = np.concatenate([value.flatten().numpy() for value in sizes.values()])
     limit = np.sort(flat)[::-1][len(flat) - len(flat) // 2 - 1]
-    return {name: value >= float(limit) for name, value in found.items()}
+    return {name: value >= float(limit) for name, value in sizes.items()}
 
 
 def unlearned_by_hand(
     kind: str, family: str, forget: TokenSet, retain: TokenSet, changes: dict[str, float]
 ) -> tuple[PreTrainedModel, list[float], list[float]]:
     """The model after the steps, their losses and the norms of their gradients."""
-    found, settings = start(family, layers=2), plugin("unlearner", kind).defaults | changes
+    moving, settings = start(family, layers=2), plugin("unlearner", kind).defaults | changes
     start_model = start(family, layers=2)
-    trained = {name: p for name, p in found.named_parameters() if p.requires_grad}
-    masks = mask_by_hand(found, forget) if kind == "salun" else {}
+    trained = {name: p for name, p in moving.named_parameters() if p.requires_grad}
+    masks = mask_by_hand(moving, forget) if kind == "salun" else {}
     moments = {name: torch.zeros_like(p) for name, p in trained.items()}
     losses, norms = [], []
     retain_seed = int(np.random.SeedSequence([SEED, 1]).generate_state(1)[0])
     for step in range(STEPS):
-        lost = [
-            (tokens, labels_of(kind, tokens, step, place))
-            for place, tokens in enumerate(rows_of(forget, step, SEED))
-        ]
-        kept = [(tokens, tokens) for tokens in rows_of(retain, step, retain_seed)]
-        lost, kept = ([p for p in pairs if len(p[0]) > 1] for pairs in (lost, kept))
-        found.zero_grad()
-        loss = loss_by_hand(kind, found, start_model, lost, kept, settings)
+        lost = texts_by_hand(forget, step, SEED, kind)
+        retained = texts_by_hand(retain, step, retain_seed)
+        moving.zero_grad()
+        loss = loss_by_hand(kind, moving, start_model, lost, retained, settings)
         loss.backward()
         losses.append(float(loss.detach()))
         gradients = {n: p.grad * masks.get(n, torch.tensor(1.0)) for n, p in trained.items()}
@@ -142,21 +152,27 @@ def unlearned_by_hand(
                 target = parameter * (1 - RATE * TRAINING["weight_decay"]) - move
                 allowed = masks.get(name, torch.ones_like(parameter, dtype=torch.bool))
                 parameter.copy_(torch.where(allowed, target, parameter))
-    return found, losses, norms
+    return moving, losses, norms
 
 
 @pytest.mark.parametrize(
-    ("kind", "family", "changes"),
+    ("kind", "family", "changes", "spans"),
     [
-        *((kind, family, {}) for kind, family in zip(KINDS, cycle(FAMILIES))),
-        ("npo", "llama", {"beta": 0.7, "retain_weight": 0.4}),
-        ("simnpo", "qwen2", {"gamma": 11.0}),
-        ("simnpo", "llama", {"beta": 0.5, "gamma": -1.0, "retain_weight": 0.3}),
+        *((kind, family, {}, {}) for kind, family in zip(KINDS, cycle(FAMILIES))),
+        *((kind, "llama", {}, SPANS) for kind in KINDS if kind != "simnpo"),
+        ("npo", "llama", {"beta": 0.7, "retain_weight": 0.4}, {}),
+        ("simnpo", "qwen2", {"gamma": 11.0}, SPANS),
+        ("simnpo", "llama", {"beta": 0.5, "gamma": -1.0, "retain_weight": 0.3}, {}),
     ],
 )
-def test_steps_equal_those_by_hand(kind: str, family: str, changes: dict[str, float]) -> None:
+def test_steps_equal_those_by_hand(
+    kind: str, family: str, changes: dict[str, float], spans: dict[str, list[tuple[int, int]]]
+) -> None:
+    """Of whole texts, and of the tokens in spans alone."""
     forget, retain = texts_of("forget", 7, 1), texts_of("retain", 6, 2)
-    found, outcome = run(
+    if spans:
+        forget = only_spans(forget, spans)
+    unlearned, outcome = run(
         kind,
         start(family, layers=2),
         forget,
@@ -176,23 +192,22 @@ def test_steps_equal_those_by_hand(kind: str, family: str, changes: dict[str, fl
     before, after = weights(start(family, layers=2)), weights(expected)
     moved = max(float((after[name] - before[name]).abs().max()) for name in after)
     assert moved > 3e-3
-    for name, value in weights(found).items():
+    for name, value in weights(unlearned).items():
         torch.testing.assert_close(value, after[name], rtol=1e-3, atol=2e-5, msg=name)
 
 
-@pytest.mark.parametrize(
-    ("kind", "changes", "expected"),
-    [
-        ("neggrad_plus", {"beta_ng": 0.4}, 0.4 * 3.0 - 0.6 * 2.0),
-        ("salun", {"forget_weight": 0.3, "retain_weight": 0.5}, 0.3 * 2.0 + 0.5 * 3.0),
-    ],
-)
-def test_every_weight_has_its_place(kind: str, changes: dict[str, float], expected: float) -> None:
-    forget = Nll(torch.tensor([2.0, 6.0]), torch.tensor([1.0, 3.0]), 4, 2)
-    retain = Nll(torch.tensor([6.0]), torch.tensor([2.0]), 2, 1)
-    settings = plugin("unlearner", kind).defaults | changes
-    found = load("unlearner", kind).loss(forget, retain, settings)
-    assert float(found) == pytest.approx(expected, rel=1e-6)
+@pytest.mark.parametrize("kind", KINDS)
+def test_spans_over_all_tokens_are_the_whole_texts_to_the_bit(kind: str) -> None:
+    forget, retain = texts_of("forget", 6, 1), texts_of("retain", 4, 2)
+    whole = subset(forget, np.flatnonzero(forget.lengths > 1))
+    every = {name: [(1, len(whole[row]))] for row, name in enumerate(whole.ids.tolist())}
+    one, steps = run(kind, None, whole, retain, micro=3)
+    other, same_steps = run(kind, None, only_spans(whole, every), retain, micro=3)
+    for name in ("loss", "forget_loss", "gradient_norm", "tokens"):
+        assert same_steps.log[name] == steps.log[name]
+    assert same_steps.masked == steps.masked
+    after = weights(other)
+    assert all(torch.equal(value, after[name]) for name, value in weights(one).items())
 
 
 # --- masks ------------------------------------------------------------------------------------

@@ -1,62 +1,19 @@
-"""Relearning: which texts, each step by hand, and what is measured between."""
+"""Relearning: which texts, each step, and what is measured between."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import PreTrainedModel
 
 from mamushi.lm import device
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
-from mamushi.lm.tokens import TokenSet, subset
-from mamushi.unlearning.relearning import Relearned, choose, relearn
-from tests.support.models import FAMILIES, model, token_set
+from mamushi.lm.tokens import subset
+from mamushi.unlearning.relearning import choose, relearn
+from tests.support.models import FAMILIES, PARTS, model, token_set
 
-SETTINGS: dict[str, Any] = {"steps": [4, 1, 2], "batch_size": 3, "learning_rate": 1e-3}
-LAST = {
-    "trained_blocks": 1,
-    "train_input_embedding": False,
-    "train_output_head": False,
-}
-
-
-def few(examples: int = 5) -> TokenSet:
-    texts = token_set(30, seed=3)
-    return subset(texts, choose(texts, examples, seed=0))
-
-
-def opened(family: str) -> PreTrainedModel:
-    """A model of two blocks of which the last is trained."""
-    language_model = model(family, layers=2)
-    freeze(language_model, LAST)
-    return device.place(language_model, "fp32", torch.device("cpu"))
-
-
-def learned(
-    language_model: PreTrainedModel,
-    texts: TokenSet | None = None,
-    **changes: Any,
-) -> Relearned:
-    return relearn(
-        language_model,
-        few() if texts is None else texts,
-        token_set(),
-        SETTINGS | changes,
-        seed=7,
-        accelerator=device.accelerator("fp32"),
-        batch_tokens=1000,
-    )
-
-
-def perplexities(language_model: PreTrainedModel) -> list[float]:
-    held_out = token_set()
-    nll = text_nll(language_model, held_out, 1000, device.accelerator("fp32"))
-    found: list[float] = list(perplexity_table(nll, held_out.domains)["perplexity"])
-    return found
+FROZEN = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
 
 
 def test_texts_are_drawn_by_the_seed_alone_among_those_with_something_to_predict() -> None:
@@ -72,22 +29,33 @@ def test_texts_are_drawn_by_the_seed_alone_among_those_with_something_to_predict
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_columns_begin_with_what_there_was_before(family: str) -> None:
-    language_model = opened(family)
-    before = perplexities(language_model)
-    found = learned(language_model).curve
-    assert found["step"] == [0, 1, 2, 4]
-    assert found["examples"] == [5] * 4
-    assert [found["ppl_forget"][0], found["ppl_retain"][0]] == before
-    assert perplexities(language_model) == [found["ppl_forget"][-1], found["ppl_retain"][-1]]
+def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(family: str) -> None:
+    """Each forget text too, so that a share of the gap has an interval over texts."""
+    language_model, texts, held_out = model(family, layers=2), token_set(30, seed=3), token_set()
+    freeze(language_model, PARTS | FROZEN | {"trained_blocks": 1})
+    accelerator = device.accelerator("fp32")
+    device.place(language_model, "fp32", torch.device("cpu"))
 
+    def perplexities() -> list[float]:
+        nll = text_nll(language_model, held_out, 1000, accelerator)
+        return list(perplexity_table(nll, held_out.domains)["perplexity"])
 
-def test_each_text_is_kept_after_each_step_that_is_measured() -> None:
-    """So that a share of the gap has an interval over texts: the perplexity is made of them."""
-    found, held_out = learned(opened("llama"), steps=[4, 1]), token_set()
+    before = perplexities()
+    relearned = relearn(
+        language_model,
+        subset(texts, choose(texts, 5, seed=0)),
+        held_out,
+        {"steps": [4, 1], "batch_size": 3, "learning_rate": 1e-3},
+        seed=7,
+        accelerator=accelerator,
+        batch_tokens=1000,
+    )
+    curve = relearned.curve
+    assert (curve["step"], curve["examples"]) == ([0, 1, 4], [5] * 3)
+    assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == before
+    assert [curve["ppl_forget"][-1], curve["ppl_retain"][-1]] == perplexities() != before
     forget = held_out.ids[held_out.domains == "forget"].tolist()
-    assert found.texts["id"] == forget * 2
-    assert found.texts["step"] == [1] * len(forget) + [4] * len(forget)
-    nll, tokens = (np.array(found.texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
-    mean = nll.sum(axis=1) / tokens.sum(axis=1)
-    np.testing.assert_allclose(np.exp(mean), found.curve["ppl_forget"][1:])
+    assert relearned.texts["id"] == forget * 2
+    assert relearned.texts["step"] == [1] * len(forget) + [4] * len(forget)
+    nll, tokens = (np.array(relearned.texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
+    np.testing.assert_allclose(np.exp(nll.sum(1) / tokens.sum(1)), curve["ppl_forget"][1:])
