@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -42,52 +41,34 @@ class ByLoss(MLPClassifier):
         return -float(np.average(loss, weights=sample_weight))
 
 
-@contextmanager
-def replayed() -> Iterator[None]:
-    """Within the block, ``mlp.train_network`` draws the numbers of ``MLPClassifier`` by a seed."""
-    with patch.object(mlp, "Split", _Replayed):
-        yield
+def first_weights(random: np.random.RandomState, widths: list[int]) -> Iterator[Any]:
+    """The weights and biases of all layers, as ``MLPClassifier`` draws them."""
+    for inputs, outputs in pairwise(widths):
+        bound = np.sqrt(6.0 / (inputs + outputs))
+        yield random.uniform(-bound, bound, (inputs, outputs)).T
+        yield random.uniform(-bound, bound, outputs)
 
 
-class _Replayed(mlp.Split):
-    """All draws of a fit, in the order in which ``MLPClassifier`` makes them."""
+class Replayed(mlp.Split):
+    """All draws of a fit, in the order in which ``MLPClassifier`` makes them from its seed."""
 
     def __init__(self, task: Task, settings: Mapping[str, Any]) -> None:
-        forget = task.forget[task.train]
-        random = np.random.RandomState(task.seed)
+        random, forget = np.random.RandomState(task.seed), task.forget[task.train]
         widths = [task.embeddings.shape[1], *settings["hidden"], 1]
-        self.rng = _Weights(random, widths)  # type: ignore[assignment]
-        self.rows, self.forget = task.train, forget.astype(np.float32)
-        self.weights = balanced_weights(forget).astype(np.float32)
+        weights = iter([*first_weights(random, widths)])
+        super().__init__(task, settings)
+        self.rng: Any = SimpleNamespace(uniform=lambda low, high, shape: next(weights))
+        share, rows = settings["validation"], np.arange(len(forget))
         self.fitted, self.held = train_test_split(
-            np.arange(len(forget)),
-            random_state=random,
-            test_size=settings["validation"],
-            stratify=forget,
+            rows, random_state=random, test_size=share, stratify=forget
         )
         self.size = min(settings["batch_size"], len(self.fitted))
-        self._random, self._order = random, np.arange(len(self.fitted))
+        self.random, self.order = random, np.arange(len(self.fitted))
 
     def epoch(self) -> list[NDArray[np.int64]]:
-        self._order = shuffle(self._order, random_state=self._random)
-        order = self.fitted[self._order]
+        self.order = shuffle(self.order, random_state=self.random)
+        order = self.fitted[self.order]
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]
-
-
-class _Weights:
-    """Gives the first weights and biases of all layers, drawn before anything else is."""
-
-    def __init__(self, random: np.random.RandomState, widths: list[int]) -> None:
-        self._drawn: list[NDArray[np.float64]] = []
-        for inputs, outputs in pairwise(widths):
-            bound = np.sqrt(6.0 / (inputs + outputs))
-            self._drawn.append(random.uniform(-bound, bound, (inputs, outputs)).T)
-            self._drawn.append(random.uniform(-bound, bound, outputs))
-
-    def uniform(self, low: float, high: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        drawn = self._drawn.pop(0)
-        assert drawn.shape == tuple(shape)
-        return drawn
 
 
 SMALL = {
@@ -138,8 +119,8 @@ def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
     """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
     monkeypatch.setattr(mlp_sklearn, "MLPClassifier", ByLoss)
     alone, reference = (run("mamushi", pool, **SMALL, estimator=e) for e in ("torch", "sklearn"))
-    with replayed():
-        same = run("mamushi", pool, **SMALL)
+    monkeypatch.setattr(mlp, "Split", Replayed)
+    same = run("mamushi", pool, **SMALL)
     epochs = [[fit["epochs"] for fit in one.details["per_fold"]] for one in (same, reference)]
     assert epochs[0] == epochs[1]
     # Logits of many epochs, over which float32 rounds in another order.

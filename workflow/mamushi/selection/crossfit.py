@@ -15,7 +15,7 @@ from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import by_group, held_out, shared, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import standard_scale, sums
+from mamushi.selection.statistics import sums
 
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
@@ -140,7 +140,6 @@ def _tasks(
     draw = [] if pool.half is None else [pool.half + 1]
     totals = sums(pool, np.where(used, fold, k), k + 1)
     for i in range(k):
-        n, mean, variance = totals.moments([j for j in range(k) if j != i])
         train = np.flatnonzero(used & (fold != i))
         if fit_sample is not None and len(train) > fit_sample:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
@@ -150,8 +149,7 @@ def _tasks(
             pool.forget,
             train,
             np.flatnonzero(fold == i),
-            mean,
-            standard_scale(n, mean, variance),
+            *totals.standard([j for j in range(k) if j != i]),
             derive_seed(seed, i, *draw),
             pool.groups,
         )

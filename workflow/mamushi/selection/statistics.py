@@ -23,12 +23,16 @@ class Sums:
     square: Doubles
     shift: Doubles
 
-    def moments(self, groups: NDArray[np.bool_] | list[int]) -> tuple[int, Doubles, Doubles]:
-        """Return the number of rows, mean (d,) and population variance (d,) of ``groups``."""
-        n = int(self.count[groups].sum())
-        mean = self.total[groups].sum(axis=0) / n
-        variance = np.maximum(self.square[groups].sum(axis=0) / n - mean**2, 0.0)
-        return n, self.shift + mean, variance
+    def standard(self, groups: NDArray[np.bool_] | list[int]) -> tuple[Doubles, Doubles]:
+        """Return the mean and the standard deviation (d,) of the rows of ``groups``, 1 for a
+        constant column, as scikit-learn's StandardScaler: one whose variance is no larger than
+        rounding makes it."""
+        n, eps = int(self.count[groups].sum()), np.finfo(np.float64).eps
+        offset = self.total[groups].sum(axis=0) / n
+        variance = np.maximum(self.square[groups].sum(axis=0) / n - offset**2, 0.0)
+        mean = self.shift + offset
+        constant = variance <= n * eps * variance + (n * mean * eps) ** 2
+        return mean, np.where(constant, 1.0, np.sqrt(variance))
 
 
 def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
@@ -42,17 +46,6 @@ def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
         total += belongs @ block
         square += belongs @ np.square(block, out=block)
     return Sums(np.bincount(group, minlength=groups), total, square, shift)
-
-
-def standard_scale(n: int, mean: Doubles, variance: Doubles) -> Doubles:
-    """Return standard deviations (d,), with 1 for a constant column, as scikit-learn's
-    StandardScaler.
-
-    A column is constant when its variance over ``n`` rows is no larger than rounding makes it.
-    """
-    eps = np.finfo(np.float64).eps
-    constant = variance <= n * eps * variance + (n * mean * eps) ** 2
-    return np.where(constant, 1.0, np.sqrt(variance))
 
 
 def centroids(pool: Pool) -> tuple[Doubles, Doubles]:

@@ -35,7 +35,7 @@ from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
 from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
-from mamushi.selection.statistics import standard_scale, sums
+from mamushi.selection.statistics import sums
 from mamushi.selection.word_vectors import WordComponents, fit_components
 from mamushi_extras.doors.scorers import CHARACTERS, COMPONENTS, UNITS, VECTORS, WORDS
 
@@ -58,12 +58,12 @@ def fit_whole(pool: Pool, kind: str, settings: Mapping[str, Any], seed: int) -> 
 
 def whole_task(pool: Pool, settings: Mapping[str, Any], seed: int) -> Task:
     """Return the task that fits to all examples, or the most that the selector fits to."""
-    n, mean, variance = sums(pool, np.zeros(len(pool.ids), np.int64), 1).moments([0])
+    n = len(pool.ids)
+    mean, scale = sums(pool, np.zeros(n, np.int64), 1).standard([0])
     train, none = np.arange(n), np.empty(0, np.int64)
     if settings["fit_sample"] is not None and n > settings["fit_sample"]:
         rng = np.random.default_rng(derive_seed(seed, SAMPLE))
         train = draw_sample(pool.forget, settings["fit_sample"], rng)
-    scale = standard_scale(n, mean, variance)
     return Task(pool.embeddings, pool.forget, train, none, mean, scale, seed, pool.groups)
 
 
