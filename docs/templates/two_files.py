@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import PlaceOrNull, Section, key
-from mamushi.errors import UserError
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
@@ -22,13 +21,11 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read both files. Raises ``UserError`` without a folder."""
+    """Read both files."""
     import numpy as np
 
     from mamushi.data.raw import Raw
 
-    if settings["path"] is None:
-        raise UserError("no path to the folder", do="set 'path'")
     texts = {
         name: (Path(settings["path"]) / name).read_text(encoding="utf-8").splitlines()
         for name in FILES["path"]

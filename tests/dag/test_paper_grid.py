@@ -45,9 +45,3 @@ def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     counted = jobs(output)
     assert (counted["examples"], counted["model_card"]) == (1, 1)
     assert (counted["retrain"], counted["endpoint"]) == (7 * 3, 3)
-
-
-def test_a_path_that_is_not_set_stops_a_real_run_before_its_first_job(tmp_path: Path) -> None:
-    done = run("removals", directory=tmp_path, check=False)
-    assert done.returncode != 0 and "no path is given" in done.stdout
-    assert "Traceback" not in done.stdout and not (tmp_path / "results").exists()

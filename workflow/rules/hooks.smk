@@ -3,17 +3,7 @@ import shutil
 
 
 def begin():
-    """Before the first job of a run, which a dry run does without: every dataset and model that a
-    job is about to read has a path."""
-
-    def read_by(kind, *rules):
-        # Another workflow that imports the rules may put words before their names.
-        jobs = list(workflow.dag.needrun_jobs())
-        return sorted({j.wildcards[kind] for j in jobs if j.rule.name.endswith(rules)})
-
-    models = read_by("model", "model_card", "import_embeddings")
-    datasets = read_by("dataset", "examples")
-    explained(refuse, grid.unset_paths(config, datasets, models))
+    """Before the first job of a run, which a dry run does without."""
     explained(hooks.begin, config)
 
 

@@ -153,6 +153,14 @@ def check_examples(table: Any, raw: Raw, shares: dict[str, float], groups: int) 
             assert abs(members.count(section) - share * len(members)) < 1
 
 
+def test_a_path_that_is_not_set_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, stage_settings("jigsaw", {})) == 2
+    assert "datasets.mine: no path is given, or its env" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.real_data
 def test_real_newsgroups(shared: Path) -> None:
     path = str(shared / "data/20ng/20news-bydate.tar.gz")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
-from mamushi.config.kinds import Config, refuse
+from mamushi.config.kinds import NO_PATH, Config, refuse
 from mamushi.config.selectors import of_texts, of_tokens
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
@@ -16,7 +16,6 @@ from mamushi.io import paths
 from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
-UNSET = "no path is given, or its environment variable is not set"
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 TABLES = (*STUDY_TABLES, "effects", "subgroups")
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
@@ -68,23 +67,6 @@ def hindrances(config: Config, axes: Config) -> list[str]:
         for name in axes["models"]
         if arms.base(config, name) is None and not no_language_model(config, name)
     ]
-
-
-def unset_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each path that these datasets and models need and that has no value."""
-    for name in datasets:
-        dataset = config["datasets"][name]
-        loader = plugin("dataset", dataset["kind"])
-        for key in () if loader.downloads else loader.files:
-            if dataset[key] is None:
-                yield f"datasets.{name}.{key}: {UNSET}"
-    for name in models:
-        model = config["models"][name]
-        vectors = model.get("embeddings", {"path": ""})
-        if model.get("source", "") is None:
-            yield f"models.{name}.source: {UNSET}"
-        elif vectors["path"] is None and vectors["words"] is None:
-            yield f"models.{name}.embeddings.path: {UNSET}"
 
 
 def axes(config: Config, section: str) -> dict[str, Any]:
@@ -217,7 +199,8 @@ def unlearned_lists(config: Config) -> list[str]:
     if not (lists := unlearning["lists"]):
         do = "name a file with the ids to unlearn"
         raise UserError("no list is named", where="unlearning.lists", do=do)
-    refuse(f"unlearning.lists.{name}: {UNSET}" for name, path in lists.items() if path is None)
+    unset = [name for name, path in lists.items() if path is None]
+    refuse(f"unlearning.lists.{name}: {NO_PATH}" for name in unset)
     refuse(unmeasured(config, unlearning))
     names = product(unlearning["unlearners"], lists)
     listed = [arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in names]

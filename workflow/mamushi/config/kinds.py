@@ -27,6 +27,7 @@ from pydantic import (
 from mamushi.errors import UserError, suggestion
 from mamushi.io import copies
 
+NO_PATH = "no path is given, or its environment variable is not set"
 Config = Mapping[str, Any]
 """A configuration, or a section of one, as ``complete`` makes it."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import rooms
-from mamushi.config.kinds import Config, Settings, setting
+from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.config.sources import raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests
@@ -74,10 +74,12 @@ def examples(
     from mamushi.io import schemas
     from mamushi.io.files import sha256, write_json
     from mamushi.io.tables import write_table
-    from mamushi.registry import load
 
+    loader = plugin("dataset", settings.kind)
+    if not loader.downloads and None in map(settings.loader.get, loader.files):
+        raise UserError(NO_PATH, where=f"datasets.{settings.dataset}")
     with located(f"dataset {settings.dataset}"):
-        raw = load("dataset", settings.kind).load(settings.loader, cache)
+        raw = loader.code.load(settings.loader, cache)
         table, copies, counts = build_examples(
             raw,
             settings.sections,
@@ -168,6 +170,8 @@ def import_embeddings(
 
     embedding = settings.embedding
     columns = ranked(examples)
+    if not (vectors or embedding["words"]):
+        raise UserError(NO_PATH, where="embeddings.path")
     if not vectors:
         texts = ranked(examples, "text")["text"].to_pylist()
         write_vectors(out, [components_of_words(texts, embedding["words"])], columns, job.origin)

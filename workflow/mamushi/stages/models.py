@@ -6,7 +6,7 @@ import os
 import sys
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Settings, setting
+from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.io.model_files import MODEL_FILES
@@ -43,10 +43,11 @@ def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
     from mamushi.io.files import write_json
     from mamushi.lm import loading
 
+    if settings.source is None:
+        raise UserError(NO_PATH, where=f"models.{settings.name}.source")
     card = loading.inspect(
         settings.name,
-        # A path that is not set stops a run before its first job.
-        settings.source or "",
+        settings.source,
         revision=settings.revision,
         contaminated=settings.contaminated,
     )

@@ -44,8 +44,6 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     from mamushi.data.raw import Raw
     from mamushi.io.files import sha256
 
-    if settings["path"] is None:
-        raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
     paths = [_find_file(Path(settings["path"]), name) for name in FILES["path"]]
     tables = []
     for path in paths:

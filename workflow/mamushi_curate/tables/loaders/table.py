@@ -16,7 +16,6 @@ from pydantic import model_serializer, model_validator
 
 from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, SectionName, key
 from mamushi.config.sources import unlabelled
-from mamushi.errors import UserError
 from mamushi.io.copies import localized
 
 if TYPE_CHECKING:
@@ -135,8 +134,6 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     ``rows.raw_of``."""
     from mamushi.rooms import additions
 
-    if settings["path"] is None:
-        raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
     settings = localized(settings)
     steps: dict[str, Any] = {"read": read_raw}
     for rows in additions("rows"):
