@@ -33,29 +33,22 @@ class Record:
         this command or by Snakemake. Those are dated after their inputs then, as Snakemake asks."""
         if not all(path.is_file() for path in job.outputs):
             return False
-        entry = self.entries.get(str(job.outputs[0]))
-        if entry is not None and entry["dates"] == _dates(job.outputs):
+        entry = self.entries.get(str(job.outputs[0]), {})
+        if entry.get("dates") == _dates(job.outputs):
             current = entry["origin"] == fingerprint(job.origin)
+        elif origins := [*filter(None, map(_origin, job.outputs))]:
+            # A manifest also names what its scores were made from, and a card raw files.
+            current = all(
+                all(origin[name] == job.origin[name] for name in ("settings", "versions"))
+                and job.origin["inputs"].items() <= origin["inputs"].items()
+                for origin in origins
+            )
         else:
-            current = self._is_of_origin(job)
+            current = _is_newer(job.outputs, [*job.inputs, *self.configfiles])
         if current and not _is_newer(job.outputs, job.inputs):
             for path in job.outputs:
                 os.utime(path)
         return current
-
-    def _is_of_origin(self, job: Job) -> bool:
-        """Tell whether files that another command made name the origin of this job; pages and
-        figures, which name none, whether they are newer than inputs and configuration."""
-        told = [origin for path in job.outputs if (origin := _origin(path))]
-        if not told:
-            return _is_newer(job.outputs, [*job.inputs, *self.configfiles])
-        # A manifest also names what its scores were made from, and a card raw files.
-        return all(
-            origin["settings"] == job.origin["settings"]
-            and origin["versions"] == job.origin["versions"]
-            and job.origin["inputs"].items() <= origin["inputs"].items()
-            for origin in told
-        )
 
     def add(self, job: Job, wildcards: Mapping[str, Any]) -> None:
         """Note that the outputs of a job are current."""
@@ -116,13 +109,10 @@ def _is_newer(files: Sequence[Path], others: Sequence[Path]) -> bool:
 
 def _origin(path: Path) -> Mapping[str, Any]:
     """Return the origin that a file names; nothing of a page or a figure."""
-    if path.suffix == ".json":
-        about = read_json(path)
-    elif path.suffix == ".parquet":
-        from mamushi.io.tables import read_metadata
-
-        about = read_metadata(path)
-    else:
+    if path.suffix not in (".json", ".parquet"):
         return {}
+    from mamushi.io.tables import read_metadata
+
+    about = read_json(path) if path.suffix == ".json" else read_metadata(path)
     origin = about.get("provenance", about)
     return origin if "settings" in origin else {}

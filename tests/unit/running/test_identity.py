@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shutil
@@ -75,23 +74,10 @@ def moved(before: dict[str, str]) -> set[str]:
     return {name for name, digest in digests().items() if digest != before[name]}
 
 
-class Reworded(ast.NodeTransformer):
-    """Replaces what only a reader sees: docstrings and messages of errors."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return ast.Expr(ast.Constant("Another text.")) if is_text else self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        if isinstance(node.exc, ast.Call):
-            node.exc.args = [ast.Constant("another message")]
-        return node
-
-
 def reworded(text: str) -> str:
-    """Return a file's text with other words, and a comment."""
-    tree = ast.fix_missing_locations(Reworded().visit(ast.parse(text)))
-    return f"# A comment.\n{ast.unparse(tree)}"
+    """Return a file's text with another comment, docstring and message of errors."""
+    text = re.sub(r'^( *)"""', r'\1"""Another text. ', text, count=1)
+    return "# A comment.\n" + re.sub(r'(raise \w+\(f?")', r"\1other ", text)
 
 
 def test_words_for_a_reader_change_no_digest(edit: Edit, before: dict[str, str]) -> None:

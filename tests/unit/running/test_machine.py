@@ -18,50 +18,37 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def card(folder: Path, parameters: float) -> Path:
-    path = folder / "card.json"
-    write_json(path, {"parameters": int(parameters)})
-    return path
-
-
+@pytest.mark.parametrize(
+    ("variables", "gpus"),
+    [
+        ({}, None),
+        # Of the job that an interactive shell is in, but not of this one.
+        ({"SLURM_JOB_GPUS": "2,3"}, None),
+        ({"SLURM_JOB_GPUS": "2,3", "SLURM_JOB_ID": "1"}, "2,3"),
+        *(({"CUDA_VISIBLE_DEVICES": hidden}, None) for hidden in ("", "-1", "NoDevFiles")),
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, "0,1"),
+    ],
+)
 def test_slurm_and_the_environment_say_which_gpus_a_job_holds(
-    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str], gpus: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert machine.scheduled() is None
-    # Of the job that an interactive shell is in, but not of this one.
-    monkeypatch.setenv("SLURM_JOB_GPUS", "2,3")
-    assert machine.scheduled() is None
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    assert machine.scheduled() == "2,3"
-    monkeypatch.delenv("SLURM_JOB_GPUS")
-    assert machine.scheduled() is None
-    for hidden in ("", "-1", "NoDevFiles"):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
-        assert machine.scheduled() is None
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    assert machine.scheduled() == "0,1"
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert machine.scheduled() == gpus
 
 
 def test_a_stage_stops_before_it_reads_or_computes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = ("examples", "tokens")
-    for name in files:
+    words = [f"--{name}={tmp_path / name}" for name in ("examples", "tokens")]
+    for name in ("examples", "tokens"):
         (tmp_path / name).touch()
-    words = [f"--{name}={tmp_path / name}" for name in files]
-    settings = {
-        "embedding": {
-            "pooling": "mean",
-            "layer": -1,
-            "max_length": 8,
-            "precision": "fp32",
-            "skip_bos": True,
-        }
-    }
+    how = {"pooling": "mean", "layer": -1, "max_length": 8, "precision": "fp32", "skip_bos": True}
     monkeypatch.setenv("MAMUSHI_GPU_LEASES", "off")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    words += [f"--model-card={card(tmp_path, 8e9)}", f"--out={tmp_path / 'out'}"]
-    words.append(f"--settings={json.dumps(settings)}")
+    write_json(card := tmp_path / "card.json", {"parameters": int(8e9)})
+    words += [f"--model-card={card}", f"--out={tmp_path / 'out'}"]
+    words.append(f"--settings={json.dumps({'embedding': how})}")
     assert main(["embed", *words]) == 2
     assert "this job holds a GPU (0)" in capsys.readouterr().err
     # It goes on to open the model, of which there is only a card.
