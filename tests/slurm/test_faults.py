@@ -101,14 +101,18 @@ def no_controller(root: Path) -> Iterator[None]:
 # The main process ---------------------------------------------------------------------------------
 
 
-def test_a_run_that_is_killed_goes_on_beside_the_jobs_that_it_left(disturbed: Scene) -> None:
-    """These are submitted once more, and wait for each other."""
+def test_a_run_that_is_killed_goes_on_once_its_jobs_are_ended(disturbed: Scene) -> None:
+    """From their checkpoints."""
     disturbed.start()
-    disturbed.training()
+    job = disturbed.training()
     disturbed.kill()
     assert cluster.queue(disturbed.folder)
+    cluster.cancel(disturbed.folder)
+    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 240)
+    before = disturbed.saved_times(job)
     assert disturbed.end(disturbed.start("--unlock")) == 0, disturbed.said
     disturbed.finish(disturbed.start())
+    assert disturbed.continued(job, before)
     disturbed.finish(disturbed.start())
     assert "Nothing to be done" in disturbed.said
 
