@@ -30,8 +30,8 @@ from mamushi.registry import plugin
 from mamushi.running.machine import as_in_a_command
 from mamushi_curate.commands import init
 from mamushi_curate.commands._embedder import BY_WORDS, find_model
-from mamushi_curate.commands._removal_list import read_list
 from mamushi_curate.frames import IN_FRAME, Frame, in_files, mark, texts_of, vectors
+from mamushi_curate.listed import read_list
 from mamushi_curate.pipeline import Pipeline
 from mamushi_curate.tables.rows import needed_columns
 from mamushi_extras.pages.ranking_page import render

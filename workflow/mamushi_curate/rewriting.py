@@ -25,7 +25,7 @@ from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, new_part, read_plain_json, refuse_url
 from mamushi_curate import cutting, rewriting_columns
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.lines import USUAL, Dialect, records
 from mamushi_curate.tables.opening import open_unpacked

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables.columnar import Reader, library_errors, open_reader
 from mamushi_curate.tables.opening import open_binary
 

@@ -16,7 +16,7 @@ import pytest
 from mamushi.errors import UserError
 from mamushi.io.domains import name_of
 from mamushi.io.files import sha256
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import RowRemoval
 from mamushi_curate.rewriting import Rewritten, rewrite
 from mamushi_curate.tables import readers
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mamushi.errors import UserError
 from mamushi.io.domains import name_of
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import RowRemoval
 from mamushi_curate.rewriting import rewrite
 from mamushi_curate.tables import readers
 from tests.support.workflow import ROOT

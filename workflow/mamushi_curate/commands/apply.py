@@ -20,10 +20,10 @@ from mamushi.io.copies import display_url, is_remote
 from mamushi.io.digests import versions
 from mamushi.io.files import sha256, write_json
 from mamushi_curate.commands import _places, _row_options
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import RowRemoval
 
 if TYPE_CHECKING:
-    from mamushi_curate.commands._removal_list import ListedTexts
+    from mamushi_curate.listed import ListedTexts
     from mamushi_curate.rewriting import Rewritten
 
 ROW_NUMBERS = "the number of the row, from 1"
@@ -45,16 +45,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt: the receipt first, so that no table is without one.
 
-    Raises ``UserError`` as ``_removal_list.read_list``, ``rewriting.rewrite`` and, of URLs,
+    Raises ``UserError`` as ``read_list``, ``rewriting.rewrite`` and, of URLs,
     ``remote.fetch_copy``.
     """
-    from mamushi_curate.commands import _removal_list
+    from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
     refuse_existing(args.out)
     copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
     args.data = copy if is_remote(args.data) else _places.local_path(args.data)
-    listed = _removal_list.read_list(args.list)
+    listed = read_list(args.list)
     removal = listed.removal(args, args.data)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     done: dict[str, Any] = {}

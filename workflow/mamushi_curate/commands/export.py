@@ -23,13 +23,13 @@ from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.tensors import trained_metadata
 from mamushi.registry import load, plugins
 from mamushi_curate.commands import _places, _row_options
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.conversations import Conversations
 from mamushi_curate.tables.lines import Dialect
 
 if TYPE_CHECKING:
-    from mamushi_curate.commands._removal_list import ListedTexts
+    from mamushi_curate.listed import ListedTexts
 
 _FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
@@ -74,7 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write what was asked for. Raises ``UserError`` for options that do not go together, for a bad
     list, and for a table that is not the list's."""
-    from mamushi_curate.commands import _removal_list
+    from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import new_folder, refuse_existing
 
     refuse_existing(args.out)
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
     elif args.to not in _FORMATS:
         load("format", args.to).write(args.list, args.out)
     else:
-        listed = _removal_list.read_list(args.list)
+        listed = read_list(args.list)
         if args.to == "ids":
             _write_ids(listed, args.out)
         else:

@@ -12,7 +12,7 @@ from mamushi.config.sources import unlabelled
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
-    from mamushi_curate.commands._removal_list import ListedTexts
+    from mamushi_curate.listed import ListedTexts
 
 
 class Windows(Section):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
-from mamushi_curate.commands._removal_list import ListedTexts
 from mamushi_curate.cutting import without_characters
-from mamushi_curate.matching import RowRemoval
+from mamushi_curate.listed import ListedTexts, RowRemoval
 from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
 Windows = Mapping[str, Mapping[WindowSpan, str]]
@@ -39,10 +37,10 @@ class WindowList(ListedTexts):
         """Return the ids by rank with their copies. Raises ``UserError`` as ``all``."""
         return super().exported() if self.all else []
 
-    def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
+    def text(self, args: argparse.Namespace) -> str | None:
         """Do as other lists, also where changed texts may go: none are cut unseen."""
         compared = {**vars(args), "changed_texts": args.changed_texts and not self.cut}
-        return super().text(argparse.Namespace(**compared), columns, data)
+        return super().text(argparse.Namespace(**compared))
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return what goes of which rows, with their windows compared."""

@@ -93,11 +93,11 @@ def draw_audit(args: argparse.Namespace) -> None:
     from mamushi.io.digests import fingerprint
     from mamushi.io.files import read_json, write_json, write_text
     from mamushi.selection.removals import digest_of_ids
-    from mamushi_curate.commands import _removal_list
+    from mamushi_curate.listed import read_list
     from mamushi_extras.audit import auditing
     from mamushi_extras.pages import ranking_page
 
-    listed = _removal_list.read_list(args.list)
+    listed = read_list(args.list)
     windows = (listed.rows or {}).get("windows")
     if windows and windows["action"] == "remove":
         do = "set windows.action to cut, and audit what is listed then"

@@ -1,0 +1,310 @@
+"""A removal list, and which rows of a table are those of it.
+
+A list of this program stands alone: its metadata say what its ids are, and it has the digest of
+every text that goes. Nothing about it is taken from files that happen to lie around it; what is
+read from its run has to have the digest that the list recorded. Another list is ids alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mamushi.errors import UserError
+from mamushi.io import digests, paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_metadata, read_table
+from mamushi.rooms import additions
+from mamushi.selection.removals import digest_of_ids
+from mamushi.unlearning.removal import OURS, columns_of, read_ids
+from mamushi_curate.tables import readers
+from mamushi_curate.tables.conversations import Conversations, text_columns
+from mamushi_curate.tables.lines import Dialect, check_columns, shown_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STAYS = set[int]()
+"""What is cut out of a row that stays as it is: one set for all of them."""
+
+
+@dataclass
+class RowRemoval:
+    """Which rows go, or what of their texts, and what became of them."""
+
+    ids: Collection[str]
+    column: str | None
+    """The column with the id; None: the number of the row, from 1."""
+    text: str | None = None
+    """The columns with the text, as a setting; None where texts are not compared."""
+    part: str = "whole"
+    """What of a conversation was ranked."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each text that was ranked, by id, as far as it is known."""
+    changed_texts: bool = False
+    """Whether a row goes also where its text is another one now."""
+    missing_ids: bool = False
+    """Whether ids may be missing."""
+    read: int = 0
+    removed: int = 0
+    unnamed: int = 0
+    """Rows without an id, which stay."""
+    seen_ids: set[str] = field(default_factory=set)
+    first: str | None = None
+    """The first id of the table."""
+    twice: str | None = None
+    """The first of the ids that several rows have."""
+    compared: int = 0
+    changed: int = 0
+    """Of the texts that go, those that were compared with what was ranked, and differ."""
+    needs_same = False
+    """Whether a text has to be the one that was ranked, also where ``changed_texts`` may go."""
+
+    def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
+        """Return the places of characters that are cut out of the text of the next row, none of one
+        that stays as it is; None where the row goes. Raises ``UserError`` for an id that is no one
+        value, and for a text that is not the one that was ranked."""
+        self.read += 1
+        cell = self.read if self.column is None else cells.get(self.column)
+        name = readers.name_at(cell, str(self.column), place)
+        self.unnamed += name is None
+        self.first = self.first or name
+        name = name if name in self.ids else self.spellings.get(name or "")
+        if name is None:
+            return STAYS
+        self.removed += 1
+        self.twice = self.twice or (name if name in self.seen_ids else None)
+        self.seen_ids.add(name)
+        if self.conversations is None:
+            return None
+        text = self.conversations.read(cells, place).text
+        is_same = self.is_same(name, text)
+        self.compared += is_same is not None
+        self.changed += is_same is False
+        if is_same is False and (self.needs_same or not self.changed_texts):
+            problem = f"the text of {name!r} is not the one that was ranked"
+            do = "give the table that was ranked, or rank again"
+            do += "" if self.needs_same else "; --changed-texts goes by the ids alone"
+            raise UserError(problem, where=place, do=do)
+        return self.cuts(name, text)
+
+    def of_tables(
+        self, tables: Iterable[pa.Table], path: Path
+    ) -> Iterator[tuple[pa.BooleanArray, dict[int, set[int]]]]:
+        """Iterate over which rows of each Arrow table of a file stay, and what is cut out of them;
+        the tables have its ``columns``."""
+        import pyarrow as pa
+
+        from mamushi.data.cells import Cells
+
+        file, numbers = shown_name(path), count(1)
+        for table in tables:
+            cells = [[*Cells(column)] for column in table.columns]
+            rows = zip(*cells, strict=True) if cells else [()] * len(table)
+            places = [
+                self.of(dict(zip(table.column_names, row, strict=True)), f"{file}, row {number}")
+                for row, number in zip(rows, numbers, strict=False)
+            ]
+            stays = pa.array([gone is not None for gone in places], pa.bool_())
+            yield stays, {row: gone for row, gone in enumerate(places) if gone}
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """Return ids of a list that nobody ranked as numbers and booleans of a table are called, by
+        what they are there: quoted, ``1.0`` or ``True``."""
+        plain = {} if self.texts else {name: name.strip("\"'") for name in self.ids}
+        words = {"True": "true", "False": "false"}
+        called = {words.get(text, text.removesuffix(".0")): name for name, text in plain.items()}
+        return {text: name for text, name in called.items() if text != name}
+
+    def cuts(self, name: str, text: str) -> set[int] | None:
+        """Return the places of characters that are cut out of a listed text; None: the row goes."""
+        return None
+
+    def is_same(self, name: str, text: str) -> bool | None:
+        """Tell whether a text is the one that was ranked; None where that is not known."""
+        return digests.of_text(text) == self.texts[name] if name in self.texts else None
+
+    def counts(self) -> dict[str, Any]:
+        """Return what was counted beside the rows, for the receipt."""
+        return {}
+
+    @cached_property
+    def conversations(self) -> Conversations | None:
+        """Return what reads the texts; None where they are not compared."""
+        return None if self.text is None else Conversations(self.text, self.part)
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns that are read for it."""
+        texts = self.conversations.columns if self.conversations else []
+        return [name for name in (self.column, *texts) if name is not None]
+
+    def check(self, data: object) -> None:
+        """Raise ``UserError`` where ids of the list are not there, one is there in several rows, or
+        no row would be left: it is a list of another table."""
+        where = "number of a row" if self.column is None else f"column {self.column!r}"
+        where = f"({where}, as {self.first!r})"
+        missing = [name for name in self.ids if name not in self.seen_ids]
+        if not self.seen_ids:
+            problem = f"none of its {len(self.ids)} ids, as {min(self.ids)!r}, is there {where}"
+            do = "name the column with --id, or give the table that was ranked"
+        elif self.twice is not None:
+            problem = f"several rows have the id {self.twice!r} of the list"
+            do = "give every row an id of its own, or name their column with --id"
+        elif missing and not self.missing_ids:
+            problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there {where}: "
+            problem += repr(min(missing))
+            do = "give the whole table that was ranked, or say --missing-ids if they are gone"
+        elif self.removed == self.read:
+            problem = f"all of its {self.read:,} rows are listed, and nothing would be left"
+            do = "give a list of some of them"
+        else:
+            return
+        raise UserError(problem, where=data, do=do)
+
+
+@dataclass(frozen=True)
+class ListedTexts:
+    """What a list says, and what is read of its run."""
+
+    path: Path
+    ids: list[str]
+    copies: Mapping[str, list[str]] = field(default_factory=dict)
+    """Those that go with a listed id."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each text that goes, by id, as far as it is known."""
+    rows: Mapping[str, Any] | None = None
+    """What the ids are, as the stage `examples` says it; None of plain ids."""
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """Digests of what it was made from: `examples`, `duplicates`, and the ranking."""
+    place: Mapping[str, str] | None = None
+    """Its wildcards and the folder of results, where it lies in a run."""
+    manifest: Mapping[str, Any] | None = None
+
+    @property
+    def copied(self) -> set[str]:
+        """Return the ids of all copies."""
+        return {copy for copies in self.copies.values() for copy in copies}
+
+    @property
+    def all(self) -> set[str]:
+        """Return the ids of texts with their copies."""
+        return {*self.ids} | self.copied
+
+    def of_run(self, name: str) -> Path:
+        """Return a table of its run: `examples` or `duplicates`. Raises ``UserError`` for a list
+        away from its run, and for a file that is not the one that it was made from."""
+        pattern = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}[name]
+        path = None if self.place is None else paths.under(pattern=pattern, **self.place)
+        if path is None or not path.is_file():
+            do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
+            problem = "no run lies around it, whose texts could be searched"
+            raise UserError(problem, where=self.path, do=do)
+        if digests.of(path) != self.made_from.get(name):
+            do = "put the file of this run back, or rank again"
+            raise UserError(f"is of another run than {self.path}", where=path, do=do)
+        return path
+
+    def duplicates(self) -> list[dict[str, Any]]:
+        """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
+        return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
+
+    def text(self, args: argparse.Namespace) -> str | None:
+        """Return the columns with the texts that are compared with those that were ranked; None
+        where they cannot be, or need not."""
+        ranked = None if self.rows is None or args.changed_texts else self.rows["text"]
+        return args.text or ranked
+
+    def dialect(self, args: argparse.Namespace) -> Dialect:
+        """Return how cells stand in CSV and TSV: as asked for, or as read for the ranking."""
+        asked = {name: getattr(args, name) for name in ("quote", "separator")}
+        return Dialect.of({**(self.rows or {}), **{k: v for k, v in asked.items() if v}})
+
+    def removal(self, args: argparse.Namespace, data: Path) -> RowRemoval:
+        """Return which rows of ``data`` go by the options: by the column that was asked for or
+        ranked, of plain ids ``id``; never by the numbers of rows where nobody said so.
+
+        Raises ``UserError`` where a column is not there, and where numbers of rows could be those
+        of another table.
+        """
+        columns, rows = readers.columns(data, self.dialect(args)), self.rows or {"column": "id"}
+        column, text = args.id or (None if args.rows else rows["column"]), self.text(args)
+        if columns and column is not None:
+            do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
+            check_columns(data, columns, [column], do)
+        if columns and text != args.text:
+            do = "name the texts that were ranked in --text, or say --changed-texts"
+            check_columns(data, columns, text_columns(text or ""), do)
+        if column is None and text is None and not args.rows:
+            problem = "the list has the numbers of rows, and their texts are not to be compared"
+            do = "say --rows as well if the numbers are those of this table"
+            raise UserError(problem, where=data, do=do)
+        options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
+        return self.removing(column, text, part=rows.get("part", "whole"), **options)
+
+    def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
+        """Return the rows that go by their ids in a ``column``, with their texts compared."""
+        return RowRemoval(self.all, column, text, texts=self.texts, **options)
+
+    def exported(self) -> list[str]:
+        """Return the ids by rank, each with its copies after it."""
+        return [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
+
+    def receipt(self, removal: RowRemoval) -> dict[str, Any]:
+        """Return how many of its ids are there, and which are not."""
+        ids = [*self.ids, *sorted(self.copied)]
+        return {
+            "listed": len(self.ids),
+            "copies": len(self.copied),
+            "found": len(removal.seen_ids),
+            "copies_found": sum(name in removal.seen_ids for name in self.copied),
+            "not_found": [name for name in ids if name not in removal.seen_ids],
+        }
+
+    def report(self, removal: RowRemoval) -> list[str]:
+        """Return what became of its rows, in lines to print."""
+        copies = f"{self.receipt(removal)['copies_found']:,} of them as copies"
+        return [f"{removal.removed:,} of {removal.read:,} rows removed, {copies}"]
+
+
+def read_list(path: Path) -> ListedTexts:
+    """Read a list. Raises ``UserError`` as ``read_ids``, for what is no list, for one that is not
+    its manifest's, and for one of an earlier ranking than the one in its run."""
+    from mamushi.evidence.ranking import is_earlier
+
+    names = columns_of(path)
+    if names is None or not names >= OURS:
+        return ListedTexts(path, read_ids(path))
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        problem = "is a removal list in another format, of which copies would stay"
+        raise UserError(problem, where=path, do="give the .parquet that the run has made")
+    table, metadata = read_table(path, schemas.REMOVALS), read_metadata(path)
+    place = paths.wildcards(paths.REMOVAL, path.absolute())
+    made_from = metadata.get("provenance", {}).get("inputs", {})
+    if place is not None:
+        names_of_place = {name: value for name, value in place.items() if name != "root"}
+        if is_earlier(Path(place["root"]), names_of_place, made_from):
+            do = "make it again: mamushi list --budget {beta} --selector {selector}".format(**place)
+            problem = "is of an earlier ranking than the one that is there"
+            raise UserError(problem, where=path, do=do)
+    ids, copies, sums, sums_of_copies = (
+        table[name].to_pylist() for name in ("id", "copies", "text_sha256", "copies_sha256")
+    )
+    manifest = read_json(beside) if (beside := path.with_suffix(".json")).is_file() else None
+    if manifest is not None and manifest.get("ids_sha256") != digest_of_ids(ids):
+        do = "make both again with mamushi run removals, or take the other list's manifest away"
+        raise UserError("is of another list than the one beside it", where=beside, do=do)
+    texts = dict(zip(ids, sums, strict=True))
+    for several, theirs in zip(copies, sums_of_copies, strict=True):
+        texts.update(zip(several, theirs, strict=True))
+    by_id, rows = dict(zip(ids, copies, strict=True)), metadata["rows"]
+    listed = ListedTexts(path, ids, by_id, texts, rows, made_from, place, manifest)
+    for step in additions("removal_list"):
+        listed = step(listed)
+    return listed
