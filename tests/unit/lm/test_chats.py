@@ -113,16 +113,6 @@ def prepared(tokenizer: Any, rows: list[dict[str, Any]], folder: Path, **options
     return trainer._prepare_dataset(data, tokenizer, config, False, None, "train")
 
 
-@pytest.mark.usefixtures("accelerators")
-@pytest.mark.parametrize("name", NAMES)
-def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
-    chats = [CHAT, CHAT[:1], [*CHAT, *CHAT]]
-    rows = [{"messages": turns} for turns in chats]
-    theirs = prepared(chat_tokenizer(name), rows, tmp_path, max_length=30)
-    ours, _ = tokens_of(tmp_path / "tokens.parquet", name, chats, most=30)
-    assert ours == theirs["input_ids"][:]
-
-
 # Tools, and the loss on answers -------------------------------------------------------------------
 
 TOOL = {"type": "function", "function": {"name": "number", "parameters": {"type": "object"}}}

@@ -87,12 +87,6 @@ def test_schedules(schedule: str, expected: list[float]) -> None:
     changes = {"learning_rate": 1e-3, "warmup_steps": 1, "schedule": schedule}
     _, log = train(model("llama"), token_set(), total=5, **changes)
     assert log["learning_rate"] == pytest.approx([1e-3 * rate for rate in expected])
-    # A step is as long as its rate: Adam's first one is the sign of the gradient.
-    start, (moved, _) = model("llama"), train(model("llama"), token_set(), total=1, **changes)
-    name = "model.layers.2.mlp.up_proj.weight"
-    assert float((states(moved)[name] - states(start)[name]).abs().max()) == pytest.approx(
-        5e-4, rel=0.05
-    )
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -83,36 +83,23 @@ def test_an_end_of_text_stops_and_is_kept(place: str) -> None:
         language_model.config.eos_token_id = end
     else:
         language_model.generation_config.eos_token_id = [end, EOS]
-    found = said(language_model, words=words)
     first = expected[0].index(end)
-    assert found[0] == expected[0][: first + 1]
-    assert found[0][-1] == end
-    assert len(found[0]) < 20
+    assert said(language_model, words=words)[0] == expected[0][: first + 1]
 
 
-def byte_level(family: str) -> PreTrainedTokenizerFast:
-    return tiny.train_tokenizer(tiny.FAMILIES[family], WORDS, 300)
-
-
-@pytest.mark.parametrize("template", [None, CHAT])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_prompt_is_plain_text_after_one_bos_and_in_a_template_where_there_is_one(
-    family: str, template: str | None
-) -> None:
-    """Also where it spells special tokens."""
-    words = byte_level(family)
-    if template is not None:
-        words.chat_template = CHAT if words.bos_token else CHAT.replace("{{ bos_token }}", "")
+def test_a_prompt_is_in_a_template_where_there_is_one(family: str) -> None:
+    """Special tokens that it spells are plain text."""
+    words = tiny.train_tokenizer(tiny.FAMILIES[family], WORDS, 300)
+    words.chat_template = CHAT if words.bos_token else CHAT.replace("{{ bos_token }}", "")
+    bos = [] if words.bos_token_id is None else [words.bos_token_id]
     for prompt in ("river stone", f"river {words.eos_token} {words.bos_token} stone"):
         ids = prompt_tokens(words, prompt)
-        bos = [] if words.bos_token_id is None else [words.bos_token_id]
         assert ids[: len(bos)] == bos
         assert not {words.bos_token_id, words.eos_token_id} & set(ids[len(bos) :])
-        found = words.decode(ids[len(bos) :])
-        if template is None:
-            assert found == prompt
-        elif prompt == "river stone":
-            assert found == "[user] river stone [answer]"
+    assert words.decode(prompt_tokens(words, "river stone")[len(bos) :]) == (
+        "[user] river stone [answer]"
+    )
 
 
 SAID = [[3, 4, 5], [6], [7, 7, 7, 7, 7, 8], [49, 0]]

@@ -1,8 +1,5 @@
 """Low-rank adapters and training of all parameters, by the engine that trains the last blocks."""
 
-from itertools import cycle
-from pathlib import Path
-
 import pytest
 import torch
 from torch.nn import functional
@@ -14,11 +11,6 @@ from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.training import mean_nll
 from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set
-from tests.support.steps import Killed, kill_at
-from tests.support.training import train
-from tests.support.unlearning import KINDS, run, weights
-
-METHODS = {"lora": {"method": "lora", "lora": ADAPTERS}, "full": {"method": "full"}}
 
 
 def with_adapters(family: str, **changes: object) -> PreTrainedModel:
@@ -65,27 +57,3 @@ def test_loss_and_gradients_are_those_of_peft_on_a_padded_batch(family: str) -> 
             assert gradients[name] is None
         else:
             torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize(("kind", "method"), [*zip(KINDS, cycle(METHODS))])
-def test_unlearning_moves_what_the_method_trains_and_goes_on_after_a_kill(
-    kind: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def start() -> PreTrainedModel:
-        found, _ = train(model("llama"), token_set(), total=2, **METHODS[method])
-        return found
-
-    before = weights(start())
-    undisturbed, outcome = run(kind, start())
-    after = weights(undisturbed)
-    moved = {name for name, value in after.items() if not torch.equal(value, before[name])}
-    trained = {name for name, p in undisturbed.named_parameters() if p.requires_grad}
-    # A mask may hold all of a small tensor.
-    assert moved <= trained if outcome.masked else moved == trained
-    state, first, second = tmp_path / "state", start(), start()
-    kill_at(monkeypatch, 3)
-    with pytest.raises(Killed):
-        run(kind, first, state=state)
-    resumed, _ = run(kind, second, state=state)
-    for name, value in weights(resumed).items():
-        assert torch.equal(value, after[name]), name

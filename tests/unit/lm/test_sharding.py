@@ -6,33 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
-from mamushi.io.files import write_json
-from mamushi.lm import device, loading, sharding
-from mamushi.lm.parameters import freeze
-from mamushi.lm.perplexity import text_nll
-from mamushi.lm.training import finetune
+from mamushi.lm import device, sharding
 from mamushi.unlearning.relearning import relearn
-from tests.support.families import tiny
 from tests.support.gradients import step_gradients
-from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set
+from tests.support.models import ADAPTERS, FAMILIES, model, token_set
 from tests.support.processes import in_two_processes
 from tests.support.training import train
 from tests.support.unlearning import weights
 
-
-def trained_nll(folder: Path, accelerator: Accelerator) -> NDArray[np.float64]:
-    """NLL of texts under the model of a folder after two steps of training, opened from its
-    files."""
-    settings = TRAINING | {"trained_blocks": 1, "learning_rate": 1e-3}
-    card = folder / "card.json"
-    opened = loading.open_placed(card, [], "bf16", accelerator, partial(freeze, settings=settings))
-    finetune(opened, token_set(8), settings, total=2, seed=0, accelerator=accelerator)
-    return text_nll(opened, token_set(9), 20, accelerator).nll
+HOW = {"learning_rate": 1e-3, "gradient_clip": 0.5}
 
 
 def halves() -> dict[str, list[float]]:
@@ -58,11 +44,11 @@ def relearned(language_model: PreTrainedModel) -> list[float]:
 
 def spoken(language_model: PreTrainedModel) -> list[int]:
     """Four tokens, greedily."""
-    given = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     ids = torch.tensor([[1, 2, 3]])
-    passes = partial(language_model.generate, ids, attention_mask=torch.ones_like(ids), **given)
-    found: list[int] = sharding.call_gathered(language_model, passes)[0].tolist()
-    return found
+    passes = partial(language_model.generate, ids, attention_mask=torch.ones_like(ids), **options)
+    said: NDArray[np.int64] = sharding.call_gathered(language_model, passes)
+    return said[0].tolist()
 
 
 GRADIENTS = """
@@ -73,111 +59,58 @@ from tests.support.gradients import step_gradients
 from tests.support.models import FAMILIES, token_set
 
 accelerator = device.accelerator("fp32")
-assert accelerator.num_processes == int(sys.argv[2])
+assert accelerator.num_processes == 2
 for family in FAMILIES:
     for micro in (3, 32):
         # An odd number of texts: some process makes a pass with fewer, or with none.
-        total, found = step_gradients(family, micro, accelerator, token_set(31))
+        total, gradients = step_gradients(family, micro, accelerator, token_set(31))
         if accelerator.is_main_process:
-            save_file(found | {"loss": torch.tensor([total])}, f"{sys.argv[1]}-{family}-{micro}")
+            stored = gradients | {"loss": torch.tensor([total])}
+            save_file(stored, f"{sys.argv[1]}-{family}-{micro}")
 """
 """Leaves the gradients of a step of each family, in fp64, in files."""
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_processes_have_the_loss_and_gradients_of_one(processes: int, tmp_path: Path) -> None:
-    given = (tmp_path / "found", str(processes))
-    in_two_processes(tmp_path, GRADIENTS, *given, count=processes)
+def test_processes_have_the_loss_and_gradients_of_one(tmp_path: Path) -> None:
+    in_two_processes(tmp_path, GRADIENTS, tmp_path / "of")
     for family in FAMILIES:
         total, expected = step_gradients(family, 32, device.accelerator("fp32"), token_set(31))
         for micro in (3, 32):
-            found = load_file(tmp_path / f"found-{family}-{micro}")
+            gradients = load_file(tmp_path / f"of-{family}-{micro}")
             # A sum of losses in fp32, of gradients in fp64.
-            assert float(found.pop("loss")) == pytest.approx(total, rel=1e-6)
-            assert found.keys() == expected.keys()
+            assert float(gradients.pop("loss")) == pytest.approx(total, rel=1e-6)
+            assert gradients.keys() == expected.keys()
             for name, gradient in expected.items():
-                torch.testing.assert_close(found[name], gradient, rtol=1e-10, atol=1e-12)
+                torch.testing.assert_close(gradients[name], gradient, rtol=1e-10, atol=1e-12)
 
 
-FROM_FILES = """
-import sys
+TRAININGS = """
+import signal, sys
 from pathlib import Path
 import numpy as np
-from mamushi.lm import device
-from tests.unit.lm.test_sharding import trained_nll
-
-folder = Path(sys.argv[1])
-accelerator = device.accelerator("bf16")
-for family in ("gpt2", "qwen2"):
-    nll = trained_nll(folder / family, accelerator)
-    if accelerator.is_main_process:
-        np.save(folder / f"{family}.npy", nll)
-"""
-"""Two processes open models, each its rows of the files, train them and measure."""
-
-
-def test_two_processes_open_a_tied_model_with_layer_norms_as_one(tmp_path: Path) -> None:
-    for family in ("gpt2", "qwen2"):
-        tiny(family).save_pretrained(tmp_path / family)
-        card = {"source": ".", "revision": None, "digests": {}}
-        write_json(tmp_path / family / "card.json", card)
-    in_two_processes(tmp_path, FROM_FILES, tmp_path)
-    for family in ("gpt2", "qwen2"):
-        alone = trained_nll(tmp_path / family, device.accelerator("bf16"))
-        np.testing.assert_allclose(np.load(tmp_path / f"{family}.npy"), alone, rtol=5e-3, atol=5e-3)
-
-
-STOPPED = """
-import signal, sys, time
-from pathlib import Path
+from accelerate import PartialState
+from safetensors.torch import save_file
 from mamushi.lm import storage, training
 from mamushi.running.interruption import Stopped
 from tests.support.models import model, token_set
 from tests.support.training import train
+from tests.support.unlearning import weights
+from tests.unit.lm.test_sharding import HOW, halves, relearned, spoken
 
-state, write, gradient = Path(sys.argv[1]), storage.save_file, training.gradient
-
-def slowly(*args, **options):
-    time.sleep(2)
-    write(*args, **options)
+folder, gradient = Path(sys.argv[1]), training.gradient
 
 def warned(*args):
     training.gradient = gradient
     signal.raise_signal(signal.SIGTERM)
     return gradient(*args)
 
-storage.save_file, training.gradient = slowly, warned
+training.gradient = warned
 try:
-    train(model("llama"), token_set(), state, "a", 40)
+    train(model("llama"), token_set(), folder / "two.state", "a", 40, **HOW)
     raise AssertionError("was not stopped")
 except Stopped:
-    assert state.exists()
-"""
-"""A training that is told to stop in both processes, and whose state takes a while to write."""
-
-
-@pytest.mark.slow
-def test_no_process_ends_before_the_state_is_written(tmp_path: Path) -> None:
-    """The first one to end would end the one that writes."""
-    in_two_processes(tmp_path, STOPPED, tmp_path / "state")
-
-
-TRAININGS = """
-import sys
-from pathlib import Path
-import numpy as np
-from accelerate import PartialState
-from safetensors.torch import save_file
-from mamushi.lm import storage
-from tests.support.models import model, token_set
-from tests.support.training import train
-from tests.support.unlearning import weights
-from tests.unit.lm.test_sharding import halves, relearned, spoken
-
-folder = Path(sys.argv[1])
-how = {"learning_rate": 1e-3, "gradient_clip": 0.5}
-train(model("llama"), token_set(), folder / "two.state", "a", 10, **how)
-trained, log = train(model("llama"), token_set(), folder / "one.state", "a", 14, **how)
+    assert (folder / "two.state").exists()
+trained, log = train(model("llama"), token_set(), folder / "one.state", "a", 14, **HOW)
 assert log["step"] == list(range(1, 15))
 storage.save_trained(folder / "trained", trained, {})
 whole = weights(trained)
@@ -187,19 +120,17 @@ if PartialState().is_main_process:
     save_file(whole, folder / "whole")
     np.savez(folder / "more", curve=curve, said=said, **losses)
 """
-"""Two processes train, resume what one began, relearn and speak."""
+"""Two processes train and are told to stop, resume what one began, relearn and speak."""
 
 
 @pytest.mark.slow
 def test_two_processes_train_resume_and_relearn_as_one(tmp_path: Path) -> None:
-    def trained(state: str | None, total: int) -> tuple[PreTrainedModel, dict[str, list[float]]]:
-        path = None if state is None else tmp_path / state
-        how = {"learning_rate": 1e-3, "gradient_clip": 0.5}
-        return train(model("llama"), token_set(), path, "a", total, **how)
+    def trained(state: str, total: int) -> tuple[PreTrainedModel, dict[str, list[float]]]:
+        return train(model("llama"), token_set(), tmp_path / state, "a", total, **HOW)
 
     trained("one.state", 10)
     in_two_processes(tmp_path, TRAININGS, tmp_path)
-    alone, expected = trained(None, 14)
+    alone, expected = trained("none.state", 14)
     resumed, log = trained("two.state", 14)
     assert log["step"] == expected["step"]
     np.testing.assert_allclose(log["loss"], expected["loss"], rtol=1e-4)
