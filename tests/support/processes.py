@@ -12,18 +12,15 @@ from mamushi.running.launch import SHARDS
 from tests.support.workflow import ROOT, environment
 
 
-def in_two_processes(folder: Path, script: str, *args: str | Path, count: int = 2) -> None:
-    """Run Python in two processes, or ``count``, that share a model, with the tests' modules at
-    hand.
-
-    Raises ``AssertionError`` with what they said when one of them fails.
-    """
+def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
+    """Run Python in two processes that share a model, with the tests' modules at hand. Raises
+    ``AssertionError`` with what they said when one of them fails."""
     file = folder / "two.py"
     # As `python -m mamushi` ends: gloo may abort while Python takes itself down.
     end = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
     file.write_text(textwrap.dedent(script) + end)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    launch.append(f"--nproc_per_node={count}")
+    launch.append("--nproc_per_node=2")
     done = subprocess.run(
         [*launch, str(file), *map(str, args)],
         check=False,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from mamushi.lm import device
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.raking import FEWEST, Raking, plan_raking, raked_nll
 from mamushi.lm.tokens import TokenSet, offsets_of
+from tests.support.models import VOCABULARY, model
 
 CPU = device.accelerator("fp32")
 Doubles = NDArray[np.float64]
@@ -96,51 +96,21 @@ def test_deep_is_the_gap_of_word_order_alone(kind: str, least: float, most: floa
     assert whole > 0.3 and least < deep / whole < most
 
 
-@pytest.fixture(scope="module")
-def model() -> PreTrainedModel:
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=WORDS,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        tie_word_embeddings=False,
-    )
-    return LlamaForCausalLM(config).eval()
-
-
-@pytest.fixture(scope="module")
-def texts() -> tuple[TokenSet, Raking]:
+def test_a_constant_on_the_logits_counts_nothing_and_raking_changes_no_perplexity() -> None:
     forget, retain, _ = world("mixed", 0)
     rng = np.random.default_rng(2)
     held_out = token_set([chain(forget, 12, rng) for _ in range(40)])
     raking = plan_raking(held_out, token_set([chain(retain, 12, rng) for _ in range(40)]), 10**6)
     assert raking is not None
-    return held_out, raking
-
-
-def test_a_constant_on_the_logits_counts_nothing(
-    model: PreTrainedModel, texts: tuple[TokenSet, Raking]
-) -> None:
-    plain = text_nll(model, texts[0], 100, CPU, texts[1])
-    head = model.get_output_embeddings()
-    head.bias = torch.nn.Parameter(2.0 * torch.randn(WORDS, generator=torch.manual_seed(1)))
-    try:
-        raised = text_nll(model, texts[0], 100, CPU, texts[1])
-    finally:
-        head.bias = None
+    language_model = model("llama")
+    plain = text_nll(language_model, held_out, 100, CPU, raking)
+    np.testing.assert_array_equal(plain.nll, text_nll(language_model, held_out, 100, CPU).nll)
+    bias = 2.0 * torch.randn(VOCABULARY, generator=torch.manual_seed(1))
+    language_model.get_output_embeddings().bias = torch.nn.Parameter(bias)
+    raised = text_nll(language_model, held_out, 100, CPU, raking)
     assert plain.deep is not None and raised.deep is not None
     assert np.abs(raised.nll - plain.nll).mean() > 1.0
     np.testing.assert_allclose(raised.deep, plain.deep, rtol=2e-5)
-
-
-def test_the_perplexity_is_what_it_is_without_raking(
-    model: PreTrainedModel, texts: tuple[TokenSet, Raking]
-) -> None:
-    with_raking = text_nll(model, texts[0], 100, CPU, texts[1])
-    np.testing.assert_array_equal(with_raking.nll, text_nll(model, texts[0], 100, CPU).nll)
 
 
 def test_after_raking_the_mean_prediction_is_what_was_asked_for() -> None:
