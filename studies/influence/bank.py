@@ -43,7 +43,7 @@ from mamushi.lm.training import Objective, Updated, finetune
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
-from mamushi.selection.scores import scored_by
+from mamushi.selection.scores import score_pool
 from mamushi.unlearning.editing import edit_logits
 from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi.unlearning.relearning import relearn
@@ -297,7 +297,7 @@ class Cell:
         if name == "influence":
             return np.array([values.sum(dtype=np.float64) for values in self.influence])
         settings = {**plugin("selector", name).defaults, **(MAMUSHI if name == "mamushi" else {})}
-        return np.asarray(scored_by(name, self.pool(name), settings, self.seed).scores)
+        return np.asarray(score_pool(name, self.pool(name), settings, self.seed).scores)
 
     def score_tokens(self, name: str) -> list[NDArray[np.float32] | None]:
         """Return the scores of each text's predicted tokens."""

@@ -15,7 +15,7 @@ from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
-from mamushi.selection.folds import held_out, shared, stratified_folds
+from mamushi.selection.folds import has_groups, held_out, stratified_folds
 from mamushi.selection.mlp import Split
 from mamushi.selection.pool import Pool
 from mamushi.selection.refits import make_refits
@@ -99,7 +99,7 @@ def test_no_group_straddles(rows: list[tuple[bool, int]], k: int, share: float, 
         assert few < 3
         return
     assert sorted([*fitted, *held]) == list(range(len(rows)))
-    if shared(groups):
+    if has_groups(groups):
         assert not set(groups[fitted]) & set(groups[held])
         assert all(domain[rows].any() for domain in (forget, ~forget) for rows in (fitted, held))
 

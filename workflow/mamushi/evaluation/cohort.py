@@ -56,7 +56,7 @@ class Cohort:
     root: str | Path
 
     @property
-    def at(self) -> dict[str, str]:
+    def cell(self) -> dict[str, str]:
         """Return the values of the columns that name it in tables."""
         return {"dataset": self.dataset, "model": self.model}
 
@@ -67,7 +67,9 @@ class Cohort:
 
     def files(self, pattern: str, **wildcards: str) -> list[Path]:
         """Return the path of each seed, by further ``wildcards`` of the pattern."""
-        return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
+        return [
+            paths.under(self.root, pattern, **self.cell, seed=s, **wildcards) for s in self.seeds
+        ]
 
     @cached_property
     def held_out(self) -> pa.Table:
@@ -89,7 +91,7 @@ class Cohort:
         """Whether the NLL of a text is known without word frequencies (n,)."""
         return np.asarray(np.isfinite(self.nll("gold", deep=True).sum(axis=0)))
 
-    def of(self, domain: str, *, deep: bool = False) -> TextSet:
+    def texts_of(self, domain: str, *, deep: bool = False) -> TextSet:
         """Return the texts of a domain with a token to predict; with ``deep``, those whose NLL is
         known without word frequencies."""
         inside = self.raked if deep else self.tokens > 0

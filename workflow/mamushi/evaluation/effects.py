@@ -58,8 +58,8 @@ class BudgetModels:
         return cls(
             {name: np.array(several) for name, several in lists.items()},
             (cohort.nll("beta0", deep=deep), cohort.nll("gold", deep=deep)),
-            cohort.of(FORGET, deep=deep),
-            cohort.of(RETAIN, deep=deep),
+            cohort.texts_of(FORGET, deep=deep),
+            cohort.texts_of(RETAIN, deep=deep),
         )
 
     def nll(self, selector: str) -> Floats:
@@ -114,7 +114,12 @@ def _effect_rows(
         ]
         steps = {tuple(card["steps"] for card in of_arm) for of_arm in cards}
         counted = cards[0][0]["settings"]["training"]["steps"]
-        head = {**cohort.at, "beta": float(beta), "steps": counted, "equal_steps": len(steps) == 1}
+        head = {
+            **cohort.cell,
+            "beta": float(beta),
+            "steps": counted,
+            "equal_steps": len(steps) == 1,
+        }
         budget = BudgetModels.read(cohort, retrained, by_chance, False)
         deep = None
         if cohort.raked.any():
@@ -228,7 +233,7 @@ def _group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]
             on_list = np.array([np.isin(ids, listed.to_pylist()) for listed in lists])
         for domain, subgroup, value, rows in listed_groups:
             texts, seeds = cohort.subset(rows), len(cohort.seeds)
-            row = {**cohort.at, "selector": selector, "beta": float(budget), "domain": domain}
+            row = {**cohort.cell, "selector": selector, "beta": float(budget), "domain": domain}
             row |= {"subgroup": subgroup, "value": value, "texts": len(rows), "seeds": seeds}
             row |= texts.contrast(nll, gap[0]).columns("to_beta0")
             row |= texts.contrast(nll, gap[1]).columns("to_gold")

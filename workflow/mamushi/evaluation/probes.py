@@ -103,7 +103,7 @@ def relapse_table(
 def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity.nll_forget for perplexity in start])
-    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.of(FORGET)
+    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.texts_of(FORGET)
     start_texts, gold_texts = (_relearned(cohort, arm, texts) for arm in (endpoint, "gold"))
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
@@ -114,7 +114,7 @@ def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[s
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             ends = start_texts[step], gold_texts[step]
             share = texts.contrast(relearned[step], ends[0], ends)
-            row = {**cohort.at, "source": name, "selector": selector, "beta": beta}
+            row = {**cohort.cell, "source": name, "selector": selector, "beta": beta}
             row |= {"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())}
             row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
             row["excess"] = float((regained - theirs).mean())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mamushi.running.machine import side_by_side
 from mamushi.running.progress import Progress
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.folds import by_group, held_out, shared, stratified_folds
+from mamushi.selection.folds import draw_by_group, has_groups, held_out, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import sums
@@ -48,7 +48,7 @@ class Task:
         x /= self.scale.astype(np.float32)
         return x
 
-    def scored(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
+    def score_held(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
         """Score the rows ``held`` by ``score``, in blocks of bounded size."""
         blocks = np.split(self.held, range(_BLOCK, len(self.held), _BLOCK))
         return np.concatenate([np.asarray(score(rows), dtype=np.float64) for rows in blocks])
@@ -176,9 +176,9 @@ def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]
     forget, groups = pool.forget, pool.groups
     half = np.empty(len(forget), dtype=np.int64)
     for i in range(int(fold.max()) + 1):
-        if shared(groups):
+        if has_groups(groups):
             held = np.flatnonzero(fold == i)
-            half[held] = by_group(forget[held], groups[held], np.full(2, 0.5), rng)
+            half[held] = draw_by_group(forget[held], groups[held], np.full(2, 0.5), rng)
             continue
         for domain in (forget, ~forget):
             members = rng.permutation(np.flatnonzero(domain & (fold == i)))

@@ -27,8 +27,8 @@ def stratified_folds(
     remain outside it: one to fit on, one for early stopping.
     """
     rng = np.random.default_rng(seed)
-    if shared(groups):
-        fold = by_group(forget, groups, np.full(k, 1 / k), rng)
+    if has_groups(groups):
+        fold = draw_by_group(forget, groups, np.full(k, 1 / k), rng)
     else:
         fold = np.empty(len(forget), dtype=np.int64)
         for domain in (forget, ~forget):
@@ -49,8 +49,8 @@ def held_out(
     """Draw positions of the rest, and of a stratified ``share``, at least one of a domain, or one
     of its ``groups`` (n,), in each. Raises ``UserError`` where there are too few for that."""
     side = np.zeros(len(forget), dtype=np.int64)
-    if shared(groups):
-        side = by_group(forget, groups, np.array([1 - share, share]), rng)
+    if has_groups(groups):
+        side = draw_by_group(forget, groups, np.array([1 - share, share]), rng)
         for domain in (forget, ~forget):
             names, counts = np.unique(groups[domain], return_counts=True)
             for lacking in {0, 1} - {*side[domain].tolist()}:
@@ -64,12 +64,12 @@ def held_out(
     return np.flatnonzero(side == 0), np.flatnonzero(side == 1)
 
 
-def shared(groups: GroupCodes | None) -> TypeGuard[GroupCodes]:
+def has_groups(groups: GroupCodes | None) -> TypeGuard[GroupCodes]:
     """Tell whether two examples are of one group."""
     return groups is not None and len(np.unique(groups)) < len(groups)
 
 
-def by_group(
+def draw_by_group(
     forget: NDArray[np.bool_],
     groups: GroupCodes,
     portions: NDArray[np.float64],

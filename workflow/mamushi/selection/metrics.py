@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.selection.folds import shared
+from mamushi.selection.folds import has_groups
 from mamushi.selection.pool import Pool, Scored
 
 ClusterCodes = tuple[GroupCodes, GroupCodes]
@@ -50,7 +50,7 @@ def placements(
 def clusters_of(groups: GroupCodes | None, forget: NDArray[np.bool_]) -> ClusterCodes | None:
     """Return the codes of the groups of forget texts (n1,) and of retain texts (n2,), for
     ``sampling_variance``; None where each text is a group of its own."""
-    return (groups[forget], groups[~forget]) if shared(groups) else None
+    return (groups[forget], groups[~forget]) if has_groups(groups) else None
 
 
 def sampling_variance(

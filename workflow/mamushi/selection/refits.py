@@ -20,7 +20,7 @@ from mamushi.io.tables import read_groups
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.scores import name_columns, score_columns, scored_by, scored_of
+from mamushi.selection.scores import name_columns, score_columns, score_pool, scored_of
 
 WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")
@@ -59,7 +59,7 @@ def make_refits(
     results = []
     with Progress(len(work), "refits", "refit") as progress:
         for part, number, again in work:
-            scored = scored_by(kind, again, settings, refit_seed(seed, number))
+            scored = score_pool(kind, again, settings, refit_seed(seed, number))
             results.append((part, number, scored))
             progress.advance()
     return results

@@ -67,7 +67,7 @@ def read_pool(
     return pool
 
 
-def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
+def score_pool(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
     """Score a pool by a selector, and pass the scores through the pool's steps."""
     scored: Scored = load("selector", kind).score(pool, settings, seed)
     by_chance = plugin("selector", kind).by_chance

@@ -11,7 +11,7 @@ from scipy import sparse
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Task, derive_seed
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.linear import fit_standardised, logistic, weighed
+from mamushi.selection.linear import fit_standardised, logistic, tfidf
 
 INNER = 2**32 - 4  # Sets the seed of the inner folds apart from those of other draws.
 VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
@@ -24,7 +24,7 @@ def embedding(prior: float) -> Member:
 
     def logits(task: Task) -> Doubles:
         decide, mean, scale = fit_standardised(task, prior)
-        return task.scored(lambda rows: decide((task.embeddings[rows] - mean) / scale))
+        return task.score_held(lambda rows: decide((task.embeddings[rows] - mean) / scale))
 
     return lambda tasks: [logits(task) for task in tasks]
 
@@ -36,7 +36,7 @@ def ngrams(counts: sparse.csr_matrix, prior: float) -> Member:
     def estimate(tasks: Sequence[Task]) -> list[Doubles]:
         train = np.unique(np.concatenate([task.train for task in tasks]))
         rows = np.union1d(train, np.concatenate([task.held for task in tasks]))
-        (x,) = weighed(counts, train, [rows])
+        (x,) = tfidf(counts, train, [rows])
         logits = []
         for task in tasks:
             train_rows, held_rows = (np.searchsorted(rows, p) for p in (task.train, task.held))

@@ -74,10 +74,10 @@ def rank_pool(
     from mamushi.io.tables import read_metadata, write_table
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
-    from mamushi.selection.scores import scored_by, table_of
+    from mamushi.selection.scores import score_pool, table_of
 
     wall, cpu = time.perf_counter(), time.process_time()
-    scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
+    scored = score_pool(settings.kind, pool, settings.settings, settings.seed)
     table = table_of(pool, scored)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
