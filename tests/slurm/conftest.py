@@ -28,9 +28,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> cluster.Cluster:
     Skips where SLURM or its accounting is missing. A SLURM that is there and does not take a job,
     or whose nodes do not see the tests' folder, is a failure.
     """
-    for reason in (cluster.missing(), cluster.without_accounting()):
-        if reason is not None:
-            pytest.skip(reason)
+    if reason := cluster.missing():
+        pytest.skip(reason)
     names = cluster.here()
     folder = base(tmp_path_factory)
     seen = folder / "seen"

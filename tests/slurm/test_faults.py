@@ -20,7 +20,7 @@ from tests.support import cluster
 from tests.support.scene import Scene
 
 
-def state_of(scene: Scene, job: cluster.Queued) -> str:
+def state_of(scene: Scene, job: cluster.Job) -> str:
     found = {each.id: each.state for each in cluster.queue(scene.folder, ended=True)}
     return found.get(job.id, "")
 

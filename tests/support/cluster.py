@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +19,13 @@ from tests.support.workflow import ROOT, environment
 PROFILE = ROOT / "profiles" / "slurm" / "profile.v9+.yaml"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
 """States after which SLURM does nothing more with a job."""
+NAMES = {
+    "account": ("MAMUSHI_SLURM_ACCOUNT", "cpu", "slurm_account"),
+    "cpu_partition": ("MAMUSHI_SLURM_CPU_PARTITION", "cpu", "slurm_partition"),
+    "gpu_partition": ("MAMUSHI_SLURM_GPU_PARTITION", "gpu", "slurm_partition"),
+    "gpu_model": ("MAMUSHI_SLURM_GPU", "gpu", "gpu_model"),
+}
+"""Of a cluster's names the variables that change those of the profile, and where these stand."""
 
 
 @dataclass(frozen=True)
@@ -32,45 +39,26 @@ class Cluster:
 
 
 def here() -> Cluster:
-    """The profile's names, changed by ``MAMUSHI_SLURM_ACCOUNT``, ``MAMUSHI_SLURM_CPU_PARTITION``,
-    ``MAMUSHI_SLURM_GPU_PARTITION`` and ``MAMUSHI_SLURM_GPU``."""
+    """The profile's names, changed by the variables of ``NAMES``."""
     names = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))["cluster"]
     return Cluster(
-        account=os.environ.get("MAMUSHI_SLURM_ACCOUNT", names["cpu"].get("slurm_account")),
-        cpu_partition=os.environ.get(
-            "MAMUSHI_SLURM_CPU_PARTITION", names["cpu"]["slurm_partition"]
-        ),
-        gpu_partition=os.environ.get(
-            "MAMUSHI_SLURM_GPU_PARTITION", names["gpu"]["slurm_partition"]
-        ),
-        gpu_model=os.environ.get("MAMUSHI_SLURM_GPU", names["gpu"]["gpu_model"]),
+        **{
+            name: os.environ.get(variable, names[kind].get(key))
+            for name, (variable, kind, key) in NAMES.items()
+        }
     )
 
 
 def missing() -> str | None:
-    """Why nothing can be submitted here, or None when ``sbatch`` works."""
-    absent = [
-        name for name in ("sbatch", "squeue", "scancel", "scontrol") if not shutil.which(name)
-    ]
-    if absent:
+    """Why nothing can be submitted or looked up here, or None where SLURM works."""
+    programs = ("sbatch", "squeue", "scancel", "scontrol", "sacct")
+    if absent := [name for name in programs if not shutil.which(name)]:
         return f"no SLURM here: {', '.join(absent)} not found"
-    try:
-        ping = subprocess.run(
-            ["scontrol", "ping"], capture_output=True, text=True, timeout=30, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return "SLURM's controller does not answer"
-    if ping.returncode != 0 or " UP" not in ping.stdout:
-        return f"SLURM's controller is down: {(ping.stdout + ping.stderr).strip()}"
+    for line, sign in ((["scontrol", "ping"], " UP"), (["sacct", "-n"], "")):
+        done = subprocess.run(["timeout", "30", *line], capture_output=True, text=True, check=False)
+        if done.returncode or sign not in done.stdout:
+            return f"{line[0]} does not answer: {(done.stdout + done.stderr).strip()}"
     return None
-
-
-def without_accounting() -> str | None:
-    """Why ``sacct`` tells nothing here, or None when it does."""
-    if not shutil.which("sacct"):
-        return "no accounting here: sacct not found"
-    asked = subprocess.run(["sacct", "-n"], capture_output=True, text=True, check=False)
-    return None if asked.returncode == 0 else f"no accounting here: {asked.stderr.strip()}"
 
 
 def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -> Path:
@@ -81,15 +69,13 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     """
     profile = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))
     gpu = {"slurm_partition": cluster.gpu_partition, "gpu_model": cluster.gpu_model}
-    profile["set-resources"]["on_gpu"] = gpu
+    for resources in profile["set-resources"].values():
+        resources.update({key: gpu[key] for key in gpu.keys() & resources.keys()})
     profile["default-resources"]["slurm_partition"] = cluster.cpu_partition
     if cluster.account is not None:
         profile["default-resources"]["slurm_account"] = cluster.account
-    profile |= {
-        "slurm-init-seconds-before-status-checks": 1,
-        "max-status-checks-per-second": 1,
-        "latency-wait": 10,
-    }
+    profile |= {"slurm-init-seconds-before-status-checks": 1, "max-status-checks-per-second": 1}
+    profile["latency-wait"] = 10
     for rule, resources in settings.get("set-resources", {}).items():
         profile["set-resources"].setdefault(rule, {}).update(resources)
     profile |= {key: value for key, value in settings.items() if key != "set-resources"}
@@ -99,15 +85,13 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     return folder
 
 
-def run(
-    *args: str | Path, directory: Path, check: bool = True, timeout: float = 1200, **given: Any
-) -> str:
+def run(*args: str | Path, directory: Path, check: bool = True, **given: Any) -> str:
     """Run the workflow on SLURM to its end, as ``start``, and return all that it says.
 
     Raises ``AssertionError`` with that when its exit status is not as ``check`` has it: 0, or not.
     """
     with (directory / "said").open("w+", encoding="utf-8") as output:
-        status = start(*args, directory=directory, output=output, **given).wait(timeout)
+        status = start(*args, directory=directory, output=output, **given).wait(1200)
         output.seek(0)
         said = output.read()
     assert (status == 0) == check, said
@@ -146,67 +130,60 @@ def start(
 
 @dataclass(frozen=True)
 class Job:
-    """A SLURM job as accounting has it."""
+    """A SLURM job: what the queue has of it, and what accounting adds."""
 
     id: str
+    state: str
     rule: str
     wildcards: str
-    state: str
-    partition: str
-    account: str
-    requested: Mapping[str, str]  # trackable resources, such as cpu, mem, gres/gpu:h100
-    allocated: Mapping[str, str]
-    minutes: int  # the time limit
-    submitted: datetime | None
-    started: datetime | None
-    ended: datetime | None
-    node: str
+    partition: str = ""
+    account: str = ""
+    requested: Mapping[str, str] = field(default_factory=dict)
+    """Trackable resources, such as cpu, mem, gres/gpu:h100."""
+    allocated: Mapping[str, str] = field(default_factory=dict)
+    minutes: int = 0
+    """The time limit."""
+    started: datetime | None = None
+    ended: datetime | None = None
 
     @property
     def megabytes(self) -> int:
-        """The memory that it asked for."""
-        return megabytes(self.requested["mem"])
+        """The memory that it asked for, which SLURM writes as ``4000M`` or ``62.50G``."""
+        match = re.fullmatch(r"([0-9.]+)([KMGT]?)[nc]?", self.requested["mem"])
+        assert match is not None, self
+        factor = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2}[match.group(2)]
+        return round(float(match.group(1)) * factor)
 
 
-_FIELDS = (
-    *("JobIDRaw", "Comment", "State", "Partition", "Account", "ReqTRES", "AllocTRES"),
-    *("TimelimitRaw", "Submit", "Start", "End", "NodeList", "WorkDir"),
-)
+def lines(*command: str) -> list[list[str]]:
+    """The fields of what SLURM prints, with the separator ``\\x1f`` between them."""
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line.split("\x1f") for line in said.splitlines()]
 
 
 def jobs(directory: Path) -> list[Job]:
     """Accounting's jobs that were submitted from ``directory``, in the order of submission."""
+    names = "JobIDRaw,State,Comment,Partition,Account,ReqTRES,AllocTRES,TimelimitRaw,Start,End"
     asked = ["sacct", "--allocations", "--parsable2", "--noheader", "--delimiter=\x1f"]
-    asked += ["--starttime", "now-2days", "--format", ",".join(_FIELDS)]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    asked += ["--starttime", "now-2days", "--format", f"{names},Submit,WorkDir"]
     found = []
-    for line in said.splitlines():
-        row = dict(zip(_FIELDS, line.split("\x1f"), strict=True))
-        if row["WorkDir"] != str(directory.resolve()):
-            continue
-        rule, wildcards = what(row["Comment"], row["JobIDRaw"])
-        found.append(
-            Job(
-                id=row["JobIDRaw"],
-                rule=rule,
-                wildcards=wildcards,
-                # "CANCELLED by 0" names who did it.
-                state=row["State"].split(" ")[0],
-                partition=row["Partition"],
-                account=row["Account"],
-                requested=_resources(row["ReqTRES"]),
-                allocated=_resources(row["AllocTRES"]),
-                minutes=int(row["TimelimitRaw"]),
-                submitted=_time(row["Submit"]),
-                started=_time(row["Start"]),
-                ended=_time(row["End"]),
-                node=row["NodeList"],
+    for *row, submitted, folder in lines(*asked):
+        if folder == str(directory.resolve()):
+            number, state, comment, partition, account, wanted, given, minutes, *times = row
+            about = (
+                *what(comment, number),
+                partition,
+                account,
+                _resources(wanted),
+                _resources(given),
             )
-        )
-    return sorted(found, key=lambda job: (job.submitted or datetime.max, int(job.id)))
+            # "CANCELLED by 0" names who did it.
+            job = Job(number, state.split(" ")[0], *about, int(minutes), *map(_time, times))
+            found.append((_time(submitted) or datetime.max, int(number), job))
+    return [job for *_, job in sorted(found, key=lambda row: row[:2])]
 
 
-def settled(directory: Path, seconds: float = 60) -> list[Job]:
+def settled(directory: Path) -> list[Job]:
     """The jobs of ``directory`` once accounting, which lags behind, has all of them and the end of
     each."""
 
@@ -216,44 +193,30 @@ def settled(directory: Path, seconds: float = 60) -> list[Job]:
         over = all(job.state in ENDED for job in found)
         return found if over and known <= {job.id for job in found} else None
 
-    found: list[Job] = wait_for(complete, seconds)
+    found: list[Job] = wait_for(complete, 60)
     return found
 
 
-@dataclass(frozen=True)
-class Queued:
-    """A job in SLURM's queue, ended ones included for as long as SLURM remembers them."""
-
-    id: str
-    state: str
-    rule: str
-    wildcards: str
-    node: str
-
-
-def queue(directory: Path, *, ended: bool = False) -> list[Queued]:
-    """The jobs of ``directory`` that wait or run; with ``ended`` also those that ended lately."""
-    asked = ["squeue", "--noheader", "--format=%i\x1f%T\x1f%k\x1f%N\x1f%Z"]
-    asked += ["--states=all"] if ended else []
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    found = []
-    for line in said.splitlines():
-        number, state, comment, node, folder = line.split("\x1f")
-        if folder == str(directory.resolve()):
-            rule, wildcards = what(comment, number)
-            found.append(Queued(number, state, rule, wildcards, node))
-    return found
+def queue(directory: Path, *, ended: bool = False) -> list[Job]:
+    """The jobs of ``directory`` that wait or run; with ``ended`` also those that ended lately, for
+    as long as SLURM remembers them."""
+    asked = ["squeue", "--noheader", "--format=%i\x1f%T\x1f%k\x1f%Z"]
+    return [
+        Job(number, state, *what(comment, number))
+        for number, state, comment, folder in lines(*asked, *["--states=all"] * ended)
+        if folder == str(directory.resolve())
+    ]
 
 
-def running(directory: Path, rule: str, *, attempt: int = 1, seconds: float = 300) -> Queued:
+def running(directory: Path, rule: str, *, attempt: int = 1) -> Job:
     """The job of ``rule`` that runs, once it is there for that attempt."""
 
-    def found() -> Queued | None:
+    def found() -> Job | None:
         listed = [job for job in queue(directory, ended=True) if job.rule == rule]
         run = [job for job in listed if job.state == "RUNNING"]
         return run[0] if len(listed) >= attempt and run else None
 
-    job: Queued = wait_for(found, seconds)
+    job: Job = wait_for(found, 300)
     return job
 
 
@@ -274,14 +237,6 @@ def what(comment: str, number: str) -> tuple[str, str]:
         if targets := re.findall(r"'(\w+):(dataset=[^']+)'", submitted):
             return next((each for each in targets if each[0] != "evaluate"), targets[0])
     return name, wildcards
-
-
-def megabytes(amount: str) -> int:
-    """Megabytes of an amount as SLURM writes it, such as ``4000M`` or ``62.50G``."""
-    match = re.fullmatch(r"([0-9.]+)([KMGT]?)[nc]?", amount)
-    assert match is not None, amount
-    factor = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2}[match.group(2)]
-    return round(float(match.group(1)) * factor)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float, every: float = 0.5) -> Any:

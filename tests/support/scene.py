@@ -80,10 +80,10 @@ class Scene:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"no end within {seconds} s:\n{self.said}") from None
 
-    def training(self, steps: int = 5, seconds: float = 300) -> cluster.Queued:
+    def training(self, steps: int = 5, seconds: float = 300) -> cluster.Job:
         """A SLURM job that has trained and saved that many steps, and trains on."""
 
-        def found() -> cluster.Queued | None:
+        def found() -> cluster.Job | None:
             for job in cluster.queue(self.folder):
                 if job.rule == "retrain" and job.state == "RUNNING":
                     seconds = saved(self.state(job))
@@ -92,18 +92,18 @@ class Scene:
             return None
 
         try:
-            job: cluster.Queued = cluster.wait_for(found, seconds, every=0.1)
+            job: cluster.Job = cluster.wait_for(found, seconds, every=0.1)
         except AssertionError:
             raise AssertionError(f"no job trained:\n{self.said}") from None
         return job
 
-    def state(self, job: cluster.Queued) -> Path:
+    def state(self, job: cluster.Job) -> Path:
         """The checkpoint of a job that retrains."""
         selector = next(name for name in CONFIG["grid"]["selectors"] if name in job.wildcards)
         card = paths.CARD.format(**CELL, arm=arms.retrained(selector, BUDGET))
         return Path(f"{self.folder / card}.state")
 
-    def saved_times(self, job: cluster.Queued) -> list[float]:
+    def saved_times(self, job: cluster.Job) -> list[float]:
         """The times of the steps that its checkpoint has."""
         times = saved(self.state(job))
         assert times
@@ -113,7 +113,7 @@ class Scene:
         """What the retrainings write."""
         return [self.folder / name for name in RETRAINED]
 
-    def continued(self, job: cluster.Queued, seconds: list[float]) -> bool:
+    def continued(self, job: cluster.Job, seconds: list[float]) -> bool:
         """Whether the job's training went on from a checkpoint with these times of steps: a step
         that is made again takes another time."""
         log = self.state(job).with_name("train_log.parquet")
