@@ -109,7 +109,7 @@ def test_columns_keep_all_rows_but_the_listed(odd: Columns, tmp_path: Path) -> N
     rows = was.to_pylist()
     assert repr(left.to_pylist()) == repr([rows[0], *rows[2:]])
     checked(tmp_path, data, odd.ids, gone, "--id", "id")
-    cells = frames.cells(frames.Frame(was).column("id"), "id")
+    cells = frames.values_of(frames.Frame(was).column("id"), "id")
     assert [*map(name_of, cells)] == [*odd.ids]
 
 
