@@ -8,6 +8,7 @@ work in ``_NAME.py`` beside it. Rooms beside the core have plug-ins in folders o
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import sysconfig
@@ -111,8 +112,9 @@ class Plugin:
 
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:
-    """Return all plug-ins of a kind, by name, in alphabetical order."""
-    folder = PLUGIN_FOLDERS[kind]
+    """Return all plug-ins of a kind, by name, in alphabetical order. Raises ``TypeError`` for a
+    misspelt flag."""
+    folder, flags = PLUGIN_FOLDERS[kind], [key.name.upper() for key in fields(Plugin)]
     files = [*(ROOT / folder).glob("[!_]*.py")]
     for room in ("curate", "extras"):
         files += ROOT.parent.glob(f"{ROOT.name}_{room}/*/{Path(folder).name}/[!_]*.py")
@@ -120,9 +122,12 @@ def plugins(kind: str) -> Mapping[str, Plugin]:
     for path in sorted(files, key=lambda path: path.stem):
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         code = importlib.import_module(module)
-        names = [key.name for key in fields(Plugin) if hasattr(code, key.name.upper())]
-        flags = {name: getattr(code, name.upper()) for name in names}
-        by_name[path.stem] = Plugin(kind, path.stem, code, **flags)
+        constants = {name: value for name, value in vars(code).items() if name.isupper()}
+        for name in constants.keys() - {*flags}:
+            if meant := difflib.get_close_matches(name, flags, 1, 0.8):
+                raise TypeError(f"{module}: {name} is no flag; {meant[0]} is")
+        stated = {name.lower(): constants[name] for name in flags if name in constants}
+        by_name[path.stem] = Plugin(kind, path.stem, code, **stated)
     return by_name
 
 

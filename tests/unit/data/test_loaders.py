@@ -25,12 +25,12 @@ UNUSED = Path("unused")
 
 # Jigsaw ---------------------------------------------------------------------------------------
 
-HEADER = "id,comment_text," + ",".join(jigsaw.LABELS)
+HEADER = "id,comment_text," + ",".join(jigsaw.TOXIC)
 GOOD = {
     "train.csv": f'{HEADER}\na,"one\ntwo",0,0,0,0,0,0\nb,three,0,0,0,0,1,0\n',
     "test.csv": "id,comment_text\nx,four\ny,five\nz,six\n",
     # In another order than the comments.
-    "test_labels.csv": f"id,{','.join(jigsaw.LABELS)}\n"
+    "test_labels.csv": f"id,{','.join(jigsaw.TOXIC)}\n"
     "z,1,0,0,0,0,1\ny,-1,-1,-1,-1,-1,-1\nx,0,0,0,0,0,0\n",
 }
 
@@ -92,7 +92,7 @@ def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], lef
     at = [whole.ids.index(name) for name in raw.ids]
     for name in ("texts", "places", "section", "stratum"):
         assert getattr(raw, name) == [getattr(whole, name)[row] for row in at]
-    for name in jigsaw.LABELS:
+    for name in jigsaw.TOXIC:
         assert (np.asarray(raw.labels[name]) == np.asarray(whole.labels[name])[at]).all()
 
 

@@ -14,6 +14,7 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.lm.tokens import only_spans, subset
+from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import steps_of
 from tests.support.models import FAMILIES
 from tests.support.steps import Killed, kill_at
@@ -178,3 +179,9 @@ def test_a_loss_that_is_not_finite_names_the_step_before_its_update(value: float
     with pytest.raises(UserError, match=r"neggrad_plus: the loss is (nan|inf) at step 4;"):
         run("neggrad_plus", poisoned)
     assert_same(run("neggrad_plus", total=3)[0], poisoned)
+
+
+def test_a_misspelt_flag_of_a_plug_in_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin("unlearner", "npo").code, "START_KL", True, raising=False)
+    with pytest.raises(TypeError, match=r"npo: START_KL is no flag; START_NLL is"):
+        plugins.__wrapped__("unlearner")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mamushi.data.raw import Raw
 
 Label = Literal["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
-LABELS: list[str] = [*get_args(Label)]
+TOXIC: list[str] = [*get_args(Label)]
 FILES = {"path": ["train.csv", "test.csv", "test_labels.csv"]}
 EVALUATION_SECTION = True
 UNSCORED = -1
@@ -56,15 +56,15 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         test = test.merge(scores.drop(columns="place"), "left", on="id", validate="one_to_one")
     for table, allowed, path in ((train, (0, 1), paths[0]), (test, (UNSCORED, 0, 1), paths[2])):
         with located(path):
-            if not table[LABELS].isin(allowed).all(axis=None):
+            if not table[TOXIC].isin(allowed).all(axis=None):
                 raise ValueError(f"labels are not all of {allowed}")
-    scored = test[(test[LABELS] != UNSCORED).all(axis=1)]
+    scored = test[(test[TOXIC] != UNSCORED).all(axis=1)]
     rows = pd.concat([train.assign(section=None), scored.assign(section=EVALUATION)])
-    graded = settings.get("forget") or LABELS
+    graded = settings.get("forget") or TOXIC
     forget = (rows[graded] == 1).any(axis=1)
-    stays = forget | (rows[LABELS] != 1).all(axis=1)
+    stays = forget | (rows[TOXIC] != 1).all(axis=1)
     dropped = {"test comments without scores (-1)": len(test) - len(scored)}
-    if set(graded) < set(LABELS):
+    if set(graded) < set(TOXIC):
         dropped[f"labelled, but not {' or '.join(graded)}"] = int((~stays).sum())
     rows, forget = rows[stays], forget[stays].to_numpy()
     return Raw(
@@ -74,7 +74,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         section=[section or None for section in rows["section"].fillna("")],
         stratum=["toxic" if toxic else "safe" for toxic in forget],
         places=rows["place"].tolist(),
-        labels={name: rows[name].to_numpy("int8") for name in LABELS},
+        labels={name: rows[name].to_numpy("int8") for name in TOXIC},
         sources={path.name: sha256(path) for path in paths},
         dropped=dropped,
     )
