@@ -9,6 +9,7 @@ from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
+from tests.support.score_files import write_scores
 
 GRID: dict[str, Any] = {
     "datasets": ["alpha", "beta"],
@@ -18,6 +19,9 @@ GRID: dict[str, Any] = {
     "selectors": ["random", "mamushi", "my_own"],
 }
 N_FORGET = 40
+FOLDS = [{"auc": 0.875, "offset": -0.25}, {"auc": 1.0, "offset": 0.5}]
+FITTED = {"auc": 0.9, "folds": 2, "per_fold": FOLDS, "spearman_with_truth": 0.75}
+"""What the metadata of a cross-fitted selector's scores say beside the least that there can be."""
 
 Levels = Callable[[Mapping[str, Any], str, float], tuple[float, float]]
 """(run, selector, beta) -> forget and retain perplexity. The ends have the selector ''."""
@@ -52,27 +56,16 @@ def write_results(root: Path, grid: Mapping[str, Any], level: Levels = levels) -
             path = paths.under(root, paths.PERPLEXITY, **run, arm=endpoint)
             write_perplexity(path, *level(run, "", beta))
         for selector in grid["selectors"]:
-            write_scores(paths.under(root, paths.SCORES, **run, selector=selector), selector)
+            ids, domain = map(str, range(N_FORGET + 1)), ["forget"] * N_FORGET + ["retain"]
+            metadata = {"details": {"ties": 0, **(FITTED if selector == "mamushi" else {})}}
+            write_scores(
+                *(paths.under(root, paths.SCORES, **run, selector=selector), [*ids], domain),
+                score=[-float(i) for i in range(N_FORGET + 1)],
+                fold=[i % 2 for i in range(N_FORGET + 1)],
+                metadata=metadata,
+            )
             for budget in grid["budgets"]:
                 arm = {**run, "arm": arms.retrained(selector, budget)}
                 write_perplexity(
                     paths.under(root, paths.PERPLEXITY, **arm), *level(run, selector, budget)
                 )
-
-
-def write_scores(path: Path, selector: str) -> None:
-    """Scores with the metadata of a cross-fitted selector, or with the least that there can be."""
-    folds = [{"auc": 0.875, "offset": -0.25}, {"auc": 1.0, "offset": 0.5}]
-    fitted = {"auc": 0.9, "folds": 2, "per_fold": folds, "spearman_with_truth": 0.75}
-    write_table(
-        path,
-        schemas.SCORES,
-        {
-            "id": [f"t{i}" for i in range(N_FORGET + 1)],
-            "domain": ["forget"] * N_FORGET + ["retain"],
-            "score": [-float(i) for i in range(N_FORGET + 1)],
-            "rank": [*range(1, N_FORGET + 1), None],
-            "fold": [i % 2 for i in range(N_FORGET + 1)],
-        },
-        metadata={"details": {"ties": 0, **(fitted if selector == "mamushi" else {})}},
-    )

@@ -12,6 +12,7 @@ import pyarrow as pa
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import write_table
+from tests.support.score_files import write_examples, write_scores
 
 CELL = {"dataset": "texts", "model": "ours", "seed": 0}
 STRONG = "strong separation, AUC 0.93 [0.90, 0.95]"
@@ -37,27 +38,11 @@ def write_ranked(
     domain = ["forget"] * FORGET + ["retain"] * RETAIN
     texts = [f"text  of {name}" for name in ids]
     texts[0] = "Well, damn! \x1b[31mred\x07 " + "long " * 40
-    write_table(
-        paths.under(root, paths.EXAMPLES, **CELL),
-        schemas.EXAMPLES,
-        {
-            **{"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids)},
-            "log_density_ratio": pa.nulls(len(ids), pa.float64()),
-            "group": pa.nulls(len(ids), pa.string()),
-        },
-    )
+    write_examples(paths.under(root, paths.EXAMPLES, **CELL), ids, domain, text=texts)
     for selector in selectors:
-        scores = [5.0 - i / 2 for i in range(FORGET)] + [-6.0] * RETAIN
-        ranks = [*range(1, FORGET + 1), *[None] * RETAIN]
-        write_table(
-            paths.under(root, paths.SCORES, **CELL, selector=selector),
-            schemas.SCORES,
-            {
-                **{"id": ids, "domain": domain, "score": scores},
-                "rank": pa.array(ranks, pa.int64()),
-                "fold": pa.array([0] * len(ids), pa.int16()),
-            },
-        )
+        score = [5.0 - i / 2 for i in range(FORGET)] + [-6.0] * RETAIN
+        path = paths.under(root, paths.SCORES, **CELL, selector=selector)
+        write_scores(path, ids, domain, score, fold=[0] * len(ids))
         for beta, removed, copies in (("0.10", 2, 0), ("0.50", 10, 3)):
             told = {**CELL, "selector": selector, "beta": float(beta), "removed": removed}
             counts = {"n_forget": FORGET, "n_retain": RETAIN, "copies": copies}

@@ -56,20 +56,6 @@ def examples() -> dict[str, Any]:
     }
 
 
-def write_examples(path: Path, texts: Sequence[str], sections: Sequence[str]) -> None:
-    """Write texts t0, t1, ... of both domains by turns as the table of a dataset's examples."""
-    count = len(texts)
-    columns = {
-        "id": [f"t{i}" for i in range(count)],
-        "text": texts,
-        "domain": [("forget", "retain")[i % 2] for i in range(count)],
-        "section": sections,
-        "log_density_ratio": pa.nulls(count, pa.float64()),
-        "group": pa.nulls(count, pa.string()),
-    }
-    write_table(path, schemas.EXAMPLES, columns)
-
-
 def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """The one line with which a command ends that cannot do what it is asked."""
     capsys.readouterr()

@@ -13,6 +13,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import write_table
 from tests.support.grid_files import write_perplexity
+from tests.support.score_files import write_examples
 
 AXES: dict[str, Any] = {
     "datasets": ["alpha"],
@@ -44,16 +45,9 @@ RAKED, TOKENS, DEEP_GAP = 40, 10, 0.4
 def write_texts(root: Path, run: Mapping[str, Any], arm: str, deep: float | None) -> None:
     """What a model makes of each held-out text: it has recovered a share of the deep gap."""
     ids = [f"t{n:02d}" for n in range(RAKED)]
-    examples = {
-        "id": ids,
-        "text": ["w w"] * RAKED,
-        "domain": ["forget"] * RAKED,
-        "section": ["evaluation"] * RAKED,
-        "log_density_ratio": [None] * RAKED,
-        "group": [None] * RAKED,
-    }
     path = paths.under(root, paths.EXAMPLES, dataset=run["dataset"])
-    write_table(path, schemas.EXAMPLES, examples)
+    section = ["evaluation"] * RAKED
+    write_examples(path, ids, ["forget"] * RAKED, text=["w w"] * RAKED, section=section)
     noise = np.random.default_rng([run["seed"], *arm.encode()]).normal(size=RAKED)
     raked = [None] * RAKED
     if deep is not None:

@@ -13,7 +13,7 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.lm import loading, tiny
 from tests.support.models import SIZES
-from tests.support.stage_files import write_examples
+from tests.support.score_files import write_examples
 
 PRETRAINING = {
     "section": "contamination",
@@ -55,7 +55,8 @@ def test_pretraining_learns_the_words_and_repeats_to_the_bit(family: str) -> Non
 
 def test_the_stage_writes_a_folder_that_opens_the_same_bytes_twice(tmp_path: Path) -> None:
     examples = tmp_path / "examples.parquet"
-    write_examples(examples, TEXTS, ["contamination"] * 36 + ["inference"] * 4)
+    ids, section = [f"t{i}" for i in range(40)], ["contamination"] * 36 + ["inference"] * 4
+    write_examples(examples, ids, ["forget", "retain"] * 20, text=TEXTS, section=section)
     settings = {"name": "tiny", "sizes": sizes("gemma2"), "pretraining": PRETRAINING}
     for name in ("one", "two"):
         files = [f"--examples={examples}", f"--out={tmp_path / name}"]

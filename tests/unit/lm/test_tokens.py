@@ -19,7 +19,7 @@ from mamushi.lm import loading, tiny
 from mamushi.lm.generate import prompt_tokens
 from mamushi.lm.tokens import encode, first_token, frame, read_tokens
 from tests.support.models import SIZES, model
-from tests.support.stage_files import write_examples
+from tests.support.score_files import write_examples
 
 # --- what stands before and behind a text -----------------------------------------------------
 
@@ -115,7 +115,9 @@ def test_a_cache_has_one_bos_where_the_family_has_one_and_is_read_by_sections(
 ) -> None:
     texts, sections = zip(*ROWS, strict=True)
     examples, out = tmp_path / "examples.parquet", tmp_path / "tokens.parquet"
-    write_examples(examples, texts, sections)
+    ids, domain = [f"t{i}" for i in range(len(texts))], ["forget"] * len(texts)
+    domain[1::2] = ["retain"] * len(domain[1::2])
+    write_examples(examples, ids, domain, text=texts, section=sections)
     sizes = {"family": family, **SIZES, "layers": 1}
     built, tokenizer = tiny.build(sizes, ["the cat sat on the mat"], 0)
     for each in (built, tokenizer):
