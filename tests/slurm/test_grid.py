@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 from collections import Counter
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,6 @@ from tests.support import cluster
 from tests.support.contract_grid import gpu_rules, rules
 from tests.support.demo import small as science
 from tests.support.workflow import command, environment
-
-GPUS = 2
-"""What the tests may find on the cluster that slurm-up makes."""
 
 
 def grid() -> dict[str, Any]:
@@ -80,36 +76,6 @@ def test_gpu_rules_ask_for_one_gpu_of_the_type_and_others_for_none(
         assert slurm.account in (None, job.account)
     assert {job.rule for job in jobs} & gpu_rules()
     assert {"examples", "tokens", "score"} <= {job.rule for job in jobs}
-
-
-def test_no_more_jobs_at_once_than_gpus(jobs: list[cluster.Job]) -> None:
-    """What SLURM counts is what the jobs get: its two GPUs are never shared."""
-    assert most_at_once([job for job in jobs if job.rule in gpu_rules()]) <= GPUS
-
-
-def most_at_once(jobs: list[cluster.Job]) -> int:
-    """How many of these jobs ran at the same time, at most."""
-    changes: list[tuple[datetime, int]] = []
-    for job in jobs:
-        assert job.started is not None and job.ended is not None
-        changes += [(job.started, 1), (job.ended, -1)]
-    # Accounting has whole seconds: one that ends frees its GPU for one that starts in the same.
-    running, most = 0, 0
-    for _, change in sorted(changes):
-        running += change
-        most = max(most, running)
-    return most
-
-
-def test_a_retraining_asks_for_what_it_takes(jobs: list[cluster.Job]) -> None:
-    axes = grid()["grid"]
-    retrained = [job for job in jobs if job.rule == "retrain"]
-    assert len(retrained) == len(axes["budgets"]) * len(axes["selectors"]) * len(axes["seeds"])
-    for job in retrained:
-        # A quarter of an hour each to train and to be measured, twice what either is expected to
-        # take, which are seconds; and two megabytes for its texts.
-        assert 30 < job.minutes < 45
-        assert (job.megabytes, job.requested["cpu"]) == (4002, "1")
 
 
 def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
