@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -19,9 +18,9 @@ from mamushi.config import grid, selectors
 from mamushi.config.sources import local_vectors, unlabelled
 from mamushi.io import paths
 from mamushi.running.locks import claimed
-from mamushi.running.machine import VISIBLE, require_cuda
+from mamushi.running.machine import VISIBLE, require_cuda, variables
 from mamushi.running.progress import Progress
-from mamushi.running.stage import Stage, job_of, stages
+from mamushi.running.stage import job_of, stages
 from mamushi_runs.record import Record
 
 FIGURE = "diagnostics"
@@ -262,7 +261,9 @@ class Pipeline:
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
         log = self.root.joinpath("logs", name.replace("-", "_"), *map(str, wildcards.values()))
-        with hidden_gpus(stage, job.execution.device), claimed(job.outputs):
+        sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
+        hidden = {} if sees_gpu else {VISIBLE: ""}
+        with variables(**hidden), claimed(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 with _logged(log.with_name(f"{log.name}.log")):
                     job.run()
@@ -305,16 +306,3 @@ def _logged(log: Path) -> Iterator[None]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
         yield
-
-
-@contextlib.contextmanager
-def hidden_gpus(stage: Stage, device: str) -> Iterator[None]:
-    """Within the block, let a stage that computes without one see no GPU."""
-    before = os.environ.get(VISIBLE)
-    if not (stage.is_on_gpu and device == "auto"):
-        os.environ[VISIBLE] = ""
-    try:
-        yield
-    finally:
-        os.environ.pop(VISIBLE, None)
-        os.environ |= {} if before is None else {VISIBLE: before}
