@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import has_groups, held_out, stratified_folds
@@ -183,23 +183,3 @@ def test_a_sample_has_a_rare_domain_whole_or_both_in_proportion(
         assert np.array_equal(some.held, every.held)
         assert np.array_equal(some.mean, every.mean)
     assert not np.array_equal(tasks_of(rare, 3, 1, most)[0].train, sampled[0].train)
-
-
-@pytest.mark.parametrize("name", ["mamushi", "mamushi_lr", "stack", "lexical", "mamushi_words"])
-def test_a_selector_fits_on_its_sample(
-    rare: Pool, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[int] = []
-    drawn = crossfit.draw_sample
-
-    def noted(*args: Any) -> Any:
-        rows = drawn(*args)
-        seen.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(crossfit, "draw_sample", noted)
-    few = {"hidden": [8], "epochs": 2, "seeds_averaged": 1} if name == "mamushi" else {}
-    settings = plugin("selector", name).defaults | few | {"folds": 3, "fit_sample": 150}
-    scored = load("selector", name).score(rare, settings, 0)
-    assert np.isfinite(scored.scores).all()
-    assert len(seen) >= 3 and max(seen) <= 151

@@ -93,23 +93,6 @@ def test_vectors_of_words_are_the_leading_components_of_tf_idf(pool: Pool) -> No
     assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.995
 
 
-def weights(scored: Scored) -> dict[str, float]:
-    """The mean weight of each member over the folds."""
-    fits = [fold["weights"] for fold in scored.details["per_fold"]]
-    return {name: float(np.mean([fit[name] for fit in fits])) for name in fits[0]}
-
-
-def test_what_tells_the_domains_apart_has_the_weight() -> None:
-    by_words = run("stack", worded(300, words=2, last=0), folds=3)
-    by_vectors = run("stack", worded(300, words=0, last=3), folds=3)
-    assert weights(by_words)["words"] + weights(by_words)["characters"] > 1
-    assert abs(weights(by_words)["embedding"]) < 0.2
-    assert weights(by_vectors)["embedding"] > 1
-    by_others = abs(weights(by_vectors)["words"]) + abs(weights(by_vectors)["characters"])
-    assert by_others < weights(by_vectors)["embedding"] / 2
-    assert min(s.details["auc"] for s in (by_words, by_vectors)) > 0.9
-
-
 def test_stack_is_scikit_learns() -> None:
     """By vectorizers without hashing and another solver, on the same folds."""
     pool, folds = worded(150, words=1, last=1), 3

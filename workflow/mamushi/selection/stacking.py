@@ -64,12 +64,8 @@ def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     return scores
 
 
-def combine(
-    scores: Doubles, forget: NDArray[np.bool_], held: Doubles
-) -> tuple[Doubles, list[float]]:
-    """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k),
-    and its weights per standard deviation of each column."""
+def combine(scores: Doubles, forget: NDArray[np.bool_], held: Doubles) -> Doubles:
+    """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k)."""
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
-    decide = logistic((scores - mean) / scale, forget, VARIANCE)
-    return decide((held - mean) / scale), decide.model.coef_[0].tolist()
+    return logistic((scores - mean) / scale, forget, VARIANCE)((held - mean) / scale)

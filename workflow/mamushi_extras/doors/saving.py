@@ -102,7 +102,7 @@ def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     prior, y = settings["ngrams_prior"], task.forget[task.train]
     members = [embedding(settings["prior"]), *(ngrams(matrix, prior) for matrix in counts.values())]
     scores = inner_scores(task, members, settings["folds"])
-    at_zero, *along = combine(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
+    at_zero, *along = combine(scores, y, np.vstack([np.zeros(3), np.eye(3)]))
     liblinear = partial(linear.logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)
     fits = [_embedding(task, settings)]
     fits += [_of_words(task, name, matrix, liblinear)[0] for name, matrix in counts.items()]

@@ -13,7 +13,6 @@ from mamushi.config.sections import CrossFitted
 from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
-MEMBERS = ("embedding", "words", "characters")
 
 
 class Settings(CrossFitted):
@@ -24,8 +23,7 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
-    each fold the ``weights`` of the members per standard deviation of each."""
+    """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``."""
     import numpy as np
 
     from mamushi.selection.crossfit import Fit, Task, cross_fit
@@ -38,7 +36,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     def estimate(task: Task) -> Fit:
         scores = inner_scores(task, members, settings["folds"])
         held = np.stack([member([task])[0] for member in members], axis=1)
-        logits, weights = combine(scores, task.forget[task.train], held)
-        return logits, {"weights": dict(zip(MEMBERS, weights, strict=True))}
+        return combine(scores, task.forget[task.train], held), {}
 
     return cross_fit(pool, settings, seed, estimate, "stack")
