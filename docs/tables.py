@@ -6,7 +6,6 @@ patterns. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 
@@ -16,7 +15,7 @@ from mkdocs.structure.files import File, Files
 
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
-from mamushi.rooms import PACKAGE
+from mamushi.registry import find_files, import_file
 
 PAGE = "science/tables.md"
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
@@ -48,9 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def tables() -> list[Table]:
     """Return all tables, by name."""
-    rooms = sorted(PACKAGE.glob("*/schemas.py"))
-    names = [f"{PACKAGE.name}.{path.parent.name}.schemas" for path in rooms]
-    modules = [schemas, *map(importlib.import_module, names)]
+    modules = [schemas, *map(import_file, find_files("mamushi_*/*/schemas.py"))]
     declared = [
         one for module in modules for one in vars(module).values() if isinstance(one, Table)
     ]

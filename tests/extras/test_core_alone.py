@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.rooms import PACKAGE
+from mamushi.registry import PACKAGES
 from tests.support import small_grid
 from tests.support.workflow import ROOT
+
+PACKAGE = PACKAGES / "mamushi_extras"
 
 
 @pytest.fixture(scope="module")

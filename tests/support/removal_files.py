@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.cli import import_command
+from mamushi.cli import commands
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
 from mamushi.io.domains import name_of
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.registry import import_file
 from mamushi.selection.removals import digest_of_ids
 from mamushi_curate.tables import readers
 from mamushi_extras.windows.windows import document_of, span_of
@@ -25,7 +26,7 @@ CELL = {"dataset": "comments", "model": "ours", "seed": 0}
 
 def command(name: str, *words: object) -> int:
     """Run ``mamushi NAME WORDS``."""
-    module = import_command(name)
+    module = import_file(commands()[name])
     parser = argparse.ArgumentParser()
     module.arguments(parser)
     return module.run(parser.parse_args([str(word) for word in words])) or 0

@@ -20,7 +20,7 @@ MODULES = {
 }
 
 LEVELS = (
-    *({"errors", "rooms"}, {"io"}, {"config", "registry", "running"}, {"data"}, {"lm"}),
+    *({"errors"}, {"io"}, {"config", "registry", "running"}, {"data"}, {"lm"}),
     *({"selection"}, {"unlearning"}, {"evaluation"}, {"evidence"}, {"figures"}, {"stages"}),
     *({"commands"}, {"cli"}, {"__main__"}),
 )

@@ -5,7 +5,7 @@ This package is the core, which is the paper. Its rooms, in the order in which d
 ``evaluation`` -> ``evidence`` -> ``figures``. A room imports only from rooms before it.
 ``running`` says what a stage is; ``stages`` has one for each rule of the workflow, ``commands``
 those for people: see ``mamushi --help``. Extras beside it, such as ``mamushi.rank`` in Python, are
-found by their folders: see ``rooms``.
+found by their folders: see ``registry``.
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
 """``mamushi COMMAND``, the same as ``python -m mamushi COMMAND``.
 
-A command for people is a file of ``ROOMS`` with ``arguments(parser)`` and ``run(args)``: see
-``mamushi.commands``. Any other is a stage of the workflow, which declares its files and settings:
-see ``running.stage``.
+A command for people is a file of a folder ``commands`` with ``arguments(parser)`` and
+``run(args)``. Any other is a stage of the workflow, which declares its files and settings: see
+``running.stage``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import importlib
 import inspect
 import io
 import os
@@ -29,13 +28,9 @@ import mamushi
 from mamushi.commands import _as_json
 from mamushi.errors import UserError, is_interrupt, suggestion, told
 from mamushi.io.files import DISK_FULL, REFUSED
+from mamushi.registry import find_files, import_file
 from mamushi.running import launch, locks, machine, stage
 from mamushi.running.interruption import Stopped
-
-PACKAGES = Path(__file__).parents[1]
-ROOMS = ("mamushi", "mamushi_curate", "mamushi_runs", "mamushi_extras/*")
-"""Whose folders ``commands`` have commands. The other packages stand beside this one and are
-reached by their folders alone: one knows Snakemake, another has the rooms of extras."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,14 +101,8 @@ def _write_traceback(name: str, error: BaseException) -> str:
 
 def commands() -> dict[str, Path]:
     """Return the file of each command for people, by its name."""
-    files = [path for room in ROOMS for path in PACKAGES.glob(f"{room}/commands/[!_]*.py")]
-    return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
-
-
-def import_command(name: str) -> ModuleType:
-    """Return the module of a command for people."""
-    path = commands()[name].relative_to(PACKAGES)
-    return importlib.import_module(".".join(path.with_suffix("").parts))
+    files = find_files("mamushi*/commands/[!_]*.py", "mamushi_*/*/commands/[!_]*.py")
+    return {path.stem: path for path in files}
 
 
 def _find_command(words: Sequence[str]) -> tuple[str, ModuleType | stage.Stage]:
@@ -133,7 +122,7 @@ def _find_command(words: Sequence[str]) -> tuple[str, ModuleType | stage.Stage]:
         return name, stages[name]
     if name not in people:
         parser.error(f"no command {name!r}{suggestion(name, [*people, *stages])}")
-    return name, import_command(name)
+    return name, import_file(people[name])
 
 
 def _list_commands() -> str:

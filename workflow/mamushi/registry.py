@@ -1,9 +1,21 @@
-"""Plug-ins by folder: a selector, unlearner, figure, dataset loader or format is one file.
+"""What is found by its folder: commands, stages, plug-ins, and what extras add to the core.
 
-Its file says what it offers: the docstring, the class ``Settings`` of its settings, and flags,
-constants in capitals, which are fields of ``Plugin``. The Snakefile imports all plug-ins, so that
-they import what is heavy (numpy, torch, matplotlib) inside their functions; a long one does its
-work in ``_NAME.py`` beside it. Rooms beside the core have plug-ins in folders of the same names.
+A plug-in is a selector, unlearner, figure, dataset loader or format: one file, known by name. It
+says what it offers: the docstring, the class ``Settings`` of its settings, and flags, constants in
+capitals, which are fields of ``Plugin``. The Snakefile imports all plug-ins, so that they import
+what is heavy (numpy, torch, matplotlib) inside their functions; a long one does its work in
+``_NAME.py`` beside it.
+
+An extra is a room beside the core, a folder of ``mamushi_extras``, in which its commands, stages,
+rules and plug-ins lie as those of the core do; the core runs without any. Its module ``adds`` may
+have these, each called at its point:
+
+``config``: keys of the configuration and a check of it, a ``config.kinds.Added``.
+``rows(settings)``: the steps that a room takes in reading a table with these settings, by name:
+``read(settings)``, then ``divide``, ``mark`` and ``answer(raw, settings)``; none for other tables.
+``pool_step(pool, metadata, column)``: the pool that is ranked, with what the room knows of it.
+``removal_list(listed)``: a removal list as it is to be applied.
+``start_page(root, configfiles)``: writes the page of a results folder, and returns its file.
 """
 
 from __future__ import annotations
@@ -22,23 +34,34 @@ from typing import Any
 from mamushi.config.kinds import Section, defaults
 from mamushi.errors import UserError, instead
 
-ROOT = Path(__file__).parent
+PACKAGES = Path(__file__).parents[1]
 PLUGIN_FOLDERS = {
-    "dataset": "data/loaders",
-    "selector": "selection/selectors",
-    "unlearner": "unlearning/unlearners",
-    "figure": "figures/gallery",
+    "dataset": "loaders",
+    "selector": "selectors",
+    "unlearner": "unlearners",
+    "figure": "gallery",
     "format": "formats",
 }
-"""Kind of plug-in -> its folder in the package."""
+"""Kind of plug-in -> the name of its folders, in rooms of all packages."""
 
 
 def tree() -> Path:
     """Return the Snakefile's folder: the clone, or where an installation has put it."""
-    clone = ROOT.parents[1]
+    clone = PACKAGES.parent
     if (clone / "Snakefile").is_file():
         return clone
     return Path(sysconfig.get_path("data")) / "share" / "mamushi"
+
+
+def find_files(*patterns: str) -> list[Path]:
+    """Return the files of all packages that have these patterns, by their names."""
+    files = (path for pattern in patterns for path in PACKAGES.glob(pattern))
+    return sorted(files, key=lambda path: (path.stem, path))
+
+
+def import_file(path: Path) -> ModuleType:
+    """Return the module of a file of the packages."""
+    return importlib.import_module(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
 
 
 class NoSettings(Section):
@@ -114,18 +137,13 @@ class Plugin:
 def plugins(kind: str) -> Mapping[str, Plugin]:
     """Return all plug-ins of a kind, by name, in alphabetical order. Raises ``TypeError`` for a
     misspelt flag."""
-    folder, flags = PLUGIN_FOLDERS[kind], [key.name.upper() for key in fields(Plugin)]
-    files = [*(ROOT / folder).glob("[!_]*.py")]
-    for room in ("curate", "extras"):
-        files += ROOT.parent.glob(f"{ROOT.name}_{room}/*/{Path(folder).name}/[!_]*.py")
-    by_name = {}
-    for path in sorted(files, key=lambda path: path.stem):
-        module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        code = importlib.import_module(module)
+    flags, by_name = [key.name.upper() for key in fields(Plugin)], {}
+    for path in find_files(f"mamushi*/*/{PLUGIN_FOLDERS[kind]}/[!_]*.py"):
+        code = import_file(path)
         constants = {name: value for name, value in vars(code).items() if name.isupper()}
         for name in constants.keys() - {*flags}:
             if meant := difflib.get_close_matches(name, flags, 1, 0.8):
-                raise TypeError(f"{module}: {name} is no flag; {meant[0]} is")
+                raise TypeError(f"{code.__name__}: {name} is no flag; {meant[0]} is")
         stated = {name.lower(): constants[name] for name in flags if name in constants}
         by_name[path.stem] = Plugin(kind, path.stem, code, **stated)
     return by_name
@@ -141,3 +159,21 @@ def plugin(kind: str, name: str) -> Plugin:
 def load(kind: str, name: str) -> ModuleType:
     """Return a plug-in's module. Raises ``UserError`` for an unknown name."""
     return plugin(kind, name).code
+
+
+@cache
+def _rooms() -> list[ModuleType]:
+    """Return the modules ``adds`` of all rooms beside the core."""
+    return [import_file(path) for path in find_files("mamushi_*/*/adds.py")]
+
+
+def additions(point: str) -> list[Any]:
+    """Return what the rooms add at a point."""
+    return [getattr(module, point) for module in _rooms() if hasattr(module, point)]
+
+
+def readers_of(*datasets: Mapping[str, Any]) -> list[str]:
+    """Return the names of the modules of rooms that take a step in reading any of some datasets:
+    they belong to the code of what is made of these."""
+    readers = [module for module in _rooms() if hasattr(module, "rows")]
+    return [module.__name__ for module in readers if any(map(module.rows, datasets))]

@@ -19,7 +19,7 @@ from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.rooms import additions
+from mamushi.registry import additions
 from mamushi.selection.removals import digest_of_ids
 from mamushi.unlearning.removal import OURS, columns_of, read_ids
 from mamushi_curate.tables import readers

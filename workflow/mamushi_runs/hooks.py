@@ -98,7 +98,7 @@ def print_start_page(configfiles: Iterable[str | Path] = (), config: Config | No
     """Make the start page of what is there now, also after a failure, for a run with these
     configurations, which are ``config`` together, and say where it is. A rule would have to name
     its inputs beforehand, and know the targets; a run must not fail for a page."""
-    from mamushi.rooms import additions
+    from mamushi.registry import additions
 
     # A command of this folder takes its `mine.yaml` by itself.
     names = [os.path.relpath(path) for path in configfiles]

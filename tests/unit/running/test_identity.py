@@ -14,7 +14,7 @@ import yaml
 from mamushi.config.complete import complete
 from mamushi.registry import plugin
 from mamushi.running import identity
-from mamushi.running.stage import PACKAGES, stages
+from mamushi.running.stage import stages
 from tests.support.workflow import ROOT
 
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
@@ -41,7 +41,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy")
     for package in ("mamushi", "mamushi_curate", "mamushi_extras"):
         without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(PACKAGES / package, folder / package, ignore=without)
+        shutil.copytree(identity.PACKAGES / package, folder / package, ignore=without)
     return folder
 
 

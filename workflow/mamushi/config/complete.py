@@ -23,8 +23,7 @@ from mamushi.errors import UserError, instead
 from mamushi.io.copies import is_remote
 from mamushi.io.model_files import source_mistake
 from mamushi.io.tabular import no_file
-from mamushi.registry import plugin, plugins
-from mamushi.rooms import additions
+from mamushi.registry import additions, plugin, plugins
 
 RESERVED = ("retraining", "retrained", "base", "contaminated", "beta0", "gold")
 """What tables call models that no unlearner made."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, create_model, model_validator
 
 from mamushi.config.kinds import *
-from mamushi.rooms import additions
+from mamushi.registry import additions
 
 PERCENTS = (
     *(2, 4, 6, 8, 10, 12, 15, 17, 20, 22, 25, 27, 30, 33, 35, 40, 45, 50, 55, 60, 65, 70, 75),

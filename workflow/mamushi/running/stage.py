@@ -11,7 +11,6 @@ GPU; ``VERSION`` maps its stages to numbers, one of which is raised from 1 when 
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 import json
 import os
@@ -27,10 +26,9 @@ from pydantic import ValidationError
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
 from mamushi.io.digests import provenance
+from mamushi.registry import find_files, import_file
 from mamushi.running import identity
 
-PACKAGES = Path(__file__).parents[2]
-FOLDERS = ("mamushi/stages/[!_]*.py", "mamushi_extras/*/stages.py")
 EXECUTION = "MAMUSHI_EXECUTION"
 """The variable in which the workflow hands over how to run: no setting, because a change of it must
 run nothing again, and Snakemake does not look for changes there."""
@@ -111,8 +109,8 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
 def stages() -> Mapping[str, Stage]:
     """Return all stages by the names of their commands, which have dashes for underscores."""
     every: dict[str, Stage] = {}
-    for path in sorted(path for folder in FOLDERS for path in PACKAGES.glob(folder)):
-        module = importlib.import_module(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
+    for path in find_files("mamushi/stages/[!_]*.py", "mamushi_*/*/stages.py"):
+        module = import_file(path)
         for name, function in inspect.getmembers(module, inspect.isfunction):
             is_public = function.__module__ == module.__name__ and name[0] != "_"
             if is_public and "job" in inspect.signature(function).parameters:

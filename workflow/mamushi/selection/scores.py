@@ -15,8 +15,7 @@ from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
 from mamushi.io.vectors import large_matrix, ranked
-from mamushi.registry import load, plugin
-from mamushi.rooms import additions
+from mamushi.registry import additions, load, plugin
 from mamushi.selection.pool import Pool, Scored
 
 Strings = NDArray[np.object_]

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi import rooms
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.config.sources import raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests
-from mamushi.registry import plugin
+from mamushi.registry import plugin, readers_of
 from mamushi.running.stage import Input, Job, Output
 
 
@@ -52,7 +51,7 @@ class ExamplesSettings(Settings):
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""
-        return [plugin("dataset", self.kind).module, *rooms.readers_of(self.loader)]
+        return [plugin("dataset", self.kind).module, *readers_of(self.loader)]
 
 
 def examples(

@@ -13,8 +13,7 @@ from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import selector_settings
 from mamushi.errors import other_examples
-from mamushi.registry import plugin
-from mamushi.rooms import readers_of
+from mamushi.registry import plugin, readers_of
 from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:

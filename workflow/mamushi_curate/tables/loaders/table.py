@@ -132,7 +132,7 @@ class Settings(Section):
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read the table. Raises ``UserError`` as ``readers.read_file_columns`` and
     ``rows.raw_of``."""
-    from mamushi.rooms import additions
+    from mamushi.registry import additions
 
     settings = localized(settings)
     steps: dict[str, Any] = {"read": read_raw}
