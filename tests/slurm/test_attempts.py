@@ -1,11 +1,6 @@
 """Jobs that fail on SLURM: what the next attempt asks for, and what the user is told."""
 
-import dataclasses
-import re
-import time
 from pathlib import Path
-
-import pytest
 
 from mamushi.io import paths
 from tests.support import cluster
@@ -40,23 +35,3 @@ def test_a_job_is_told_to_end_before_its_time_is_over(folder: Path) -> None:
     assert (first.megabytes, second.megabytes) == (8000, 16000)
     log = (folder / "results/logs/base_model/tiny-llama.log").read_text(encoding="utf-8")
     assert "Traceback" not in log
-
-
-@pytest.mark.parametrize(
-    ("name", "rule", "wanted"),
-    [
-        ("gpu_partition", "base_model", r"SLURM sbatch failed\. .*invalid partition .*no_such"),
-        ("account", "examples", r"account .?no_such.? (appears to be|is) invalid"),
-    ],
-)
-def test_a_wrong_name_fails_at_once_and_says_which(
-    folder: Path, slurm: cluster.Cluster, name: str, rule: str, wanted: str
-) -> None:
-    wrong = dataclasses.replace(slurm, **{name: "no_such"})
-    begun = time.monotonic()
-    said = cluster.run(BASE, directory=folder, config=science(), cluster=wrong, check=False)
-    assert re.search(wanted, said), said
-    # Also when it is tried again; the minutes are for a slow machine, on which jobs run before it.
-    assert time.monotonic() - begun < 120
-    # Accounting may list what was refused; it was given nothing.
-    assert not [job for job in cluster.jobs(folder) if job.rule == rule and job.allocated]
