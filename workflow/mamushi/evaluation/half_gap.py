@@ -10,6 +10,8 @@ whole, so that which texts are held out matters as seeds do: errors are over bot
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -320,15 +322,14 @@ def synergy(budgets: pa.Table) -> str:
     """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
     Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
     per unlearner, with savings against the full forget set and against random."""
-    tables: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
-    for row in budgets.to_pylist():
-        selectors = tables.setdefault((row["dataset"], row["model"]), {})
-        selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
     texts = []
-    for names, selectors in tables.items():
+    for names, rows in groupby(budgets.to_pylist(), itemgetter("dataset", "model")):
+        selectors: dict[str, dict[str, str]] = {}
+        for row in rows:
+            selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
         head = ["Selector", *map(label, next(iter(selectors.values())))]
-        rows = [[label(name), *cells.values()] for name, cells in selectors.items()]
-        texts.append(list_table(", ".join(map(label, names)), head, rows))
+        lines = [[label(name), *cells.values()] for name, cells in selectors.items()]
+        texts.append(list_table(", ".join(map(label, names)), head, lines))
     return "\n".join(texts)
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 _WORD = re.compile(r"[\w@$!]+")
 _RUN = re.compile(r"(.)\1{2,}")
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
-"""A word in a name that is written in one, as that of an account."""
 _HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|[aou]shit|minger")
 """Words with one of ``STEMS`` inside them by chance."""
 LEET = str.maketrans("@4310!$57", "aaeioisst")
@@ -21,7 +19,7 @@ LEET = str.maketrans("@4310!$57", "aaeioisst")
 _listed = (Path(__file__).parent / "profanity.txt").read_text(encoding="utf-8").split("\n\n")
 STEMS, WORDS = (frozenset(words.split()) for words in _listed)
 """Digests of words that are masked wherever a word has them, but for ``_HARMLESS`` ones; and of
-words that begin harmless words too: masked alone, as a ``_PIECE`` of a name, or with an s."""
+words that begin harmless words too: masked alone or with an s."""
 SHORTEST, _LONGEST = 4, 16
 """Letters in the shortest of ``STEMS``, and in the longest that is looked for inside a word."""
 
@@ -42,7 +40,7 @@ def profane(word: str) -> bool:
     """Tell whether one of a word's spellings is on the list; a number is no word."""
     if not any(c.isalpha() for c in word):
         return False
-    for spelling in set().union(*map(spellings, [word, *_PIECE.findall(word)])):
+    for spelling in spellings(word):
         if {digest_of_words(spelling), digest_of_words(spelling.removesuffix("s"))} & WORDS:
             return True
         # A harmless word may still begin with a stem.

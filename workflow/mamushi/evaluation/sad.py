@@ -14,7 +14,8 @@ comparisons that are chosen by looking, as that with the best other selector is.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -209,11 +210,10 @@ def sad_differences(table: pa.Table) -> pa.Table:
     A row per selector other than random, for each measured budget and the area (``beta`` is null),
     against random and against the best of the others. With one seed all numbers are null.
     """
-    models: dict[tuple[str, str], dict[str, list[Curve]]] = {}
-    for (dataset, model, selector), seeds in curves_of(table.to_pylist()).items():
-        models.setdefault((dataset, model), {})[selector] = seeds
     rows: list[dict[str, Any]] = []
-    for (dataset, model), curves in models.items():
+    models = groupby(curves_of(table.to_pylist()).items(), lambda item: item[0][:2])
+    for (dataset, model), of_model in models:
+        curves = {key[2]: seeds for key, seeds in of_model}
         budgets = [point["beta"] for point in next(iter(curves.values()))[0]]
         by_budget: dict[float | None, Values] = {
             budgets[k]: {
@@ -259,10 +259,8 @@ def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str,
 
 def verdict_on_curves(differences: pa.Table) -> str:
     """Say which curves differ from that of random, in reStructuredText, for the report."""
-    models: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in differences.to_pylist():
-        models.setdefault((row["dataset"], row["model"]), []).append(row)
-    items = [f"* ``{name[0]}``, ``{name[1]}``: {_verdict(rows)}" for name, rows in models.items()]
+    models = groupby(differences.to_pylist(), itemgetter("dataset", "model"))
+    items = [f"* ``{name[0]}``, ``{name[1]}``: {_verdict([*rows])}" for name, rows in models]
     return "\n".join(items or ["* No two selectors were run, so nothing is compared."]) + "\n"
 
 
