@@ -27,6 +27,9 @@ from pydantic import (
 from mamushi.errors import UserError, suggestion
 from mamushi.io import copies
 
+# It would read the metadata of every installed package in search of them, as each job starts.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 NO_PATH = "no path is given, or its environment variable is not set"
 Config = Mapping[str, Any]
 """A configuration, or a section of one, as ``complete`` makes it."""
