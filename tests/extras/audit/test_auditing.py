@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import hypergeom
 
 from mamushi_extras.audit.auditing import (
     STRATUM_FLOOR,
-    Answers,
-    Strata,
     allocate,
     estimates,
     sample,
+    strata_of,
     stratify,
 )
 
 
-def found(*each: tuple[int, bool, float]) -> Strata:
-    """Strata by size, whether they are listed, and what is likely in them."""
-    sizes, listed, likely = zip(*each, strict=True)
-    return Strata(np.array(sizes), np.array(listed), np.array(likely))
+def found(*each: tuple[int, bool, float]) -> pd.DataFrame:
+    return pd.DataFrame(each, columns=["texts", "listed", "likely"])
 
 
 WORLD = found((250, True, 0.95), (250, True, 0.7), (500, False, 0.1), (9000, False, 0.001))
 
 
-def answered(read: list[int], yes: list[int], unsure: list[int] | None = None) -> Answers:
-    return Answers(
-        *(np.array(each or [0] * len(read), dtype=float) for each in (read, yes, unsure))
-    )
+def answered(read: list[int], yes: list[int], unsure: list[int] | None = None) -> np.ndarray:
+    return np.array([read, yes, unsure or [0] * len(read)], dtype=float)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -56,12 +52,12 @@ def test_no_allocation_narrows_more_and_none_leaves_a_stratum_out() -> None:
     assert given.argmax() == 3
 
     def width(counts: np.ndarray) -> float:
-        told = estimates(WORLD, Answers(counts, counts * WORLD.likely, 0 * counts), rng())
+        told = estimates(WORLD, np.array([counts, counts * WORLD["likely"], 0 * counts]), rng())
         return sum((told[name].high - told[name].low) ** 2 for name in ("precision", "recall"))
 
-    assert allocate(WORLD, 99_999).tolist() == WORLD.sizes.tolist()
+    assert allocate(WORLD, 99_999).tolist() == WORLD["texts"].tolist()
     others = rng().multinomial(188, rng(1).dirichlet([2.0] * 4, size=40)) + 3
-    best = min(width(np.minimum(each, WORLD.sizes).astype(float)) for each in others)
+    best = min(width(np.minimum(each, WORLD["texts"].to_numpy()).astype(float)) for each in others)
     assert width(given.astype(float)) < 1.05 * best
 
 
@@ -125,7 +121,7 @@ def test_the_intervals_hold_where_little_is_there_and_the_ranks_are_bad() -> Non
     of_domain[100 + rng().choice(9900, 50, replace=False)] = True
     place = np.arange(10_000)
     codes = stratify((place >= 100).astype(int), place)
-    world = Strata.of(codes, place < 100, np.where(place < 100, 0.9, 0.001))
+    world = strata_of(codes, (place >= 100).astype(int), np.where(place < 100, 0.9, 0.001))
     counts, held = allocate(world, 100), []
     for seed in range(200):
         drawn = sample(codes, counts, rng(seed))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from mamushi.errors import UserError, located
 from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_plain_json
-from mamushi.selection.arrays import Doubles, Mask
+from mamushi.selection.arrays import Doubles
 from mamushi_extras.audit.answers import NO, YES
 
 Ints = NDArray[np.int64]
@@ -52,21 +51,13 @@ QUANTITIES = {
 """The shares that are estimated, in words."""
 
 
-@dataclass(frozen=True)
-class Strata:
-    """The strata of an audit: their ``sizes``, which are ``listed``, and the share of the domain
-    that is ``likely`` in each, by what is known before anybody reads; all (h,)."""
-
-    sizes: Ints
-    listed: Mask
-    likely: Doubles
-
-    @classmethod
-    def of(cls, codes: Ints, listed: Mask, likely: Doubles) -> Strata:
-        """Return them from what is known of single texts, (n,): ``codes`` as of ``stratify``."""
-        sizes = np.bincount(codes)
-        shares = np.bincount(codes, weights=likely) / sizes
-        return cls(sizes, np.bincount(codes, weights=listed) > 0, shares)
+def strata_of(codes: Ints, source: Ints, likely: Doubles) -> pd.DataFrame:
+    """Return the strata of an audit, a row each: how many ``texts`` it has, whether it is
+    ``listed``, and the share of the domain that is ``likely`` in it; from what is known of single
+    texts, (n,): ``codes`` as of ``stratify``, ``source`` as there."""
+    texts, listed = np.bincount(codes), np.bincount(codes, weights=source == 0) > 0
+    shares = np.bincount(codes, weights=likely) / texts
+    return pd.DataFrame({"texts": texts, "listed": listed, "likely": shares})
 
 
 def stratify(source: Ints, place: Ints | Doubles) -> Ints:
@@ -87,17 +78,18 @@ def stratify(source: Ints, place: Ints | Doubles) -> Ints:
     return codes
 
 
-def allocate(design: Strata, answers: int) -> Ints:
+def allocate(strata: pd.DataFrame, answers: int) -> Ints:
     """Return how many of so many ``answers`` each stratum gets (h,): as many as narrows the
     intervals of precision and recall most (Neyman), and no fewer than a floor. What is likely
     counts as much as answers spread evenly: also where nothing is likely something may be."""
-    sizes, strata_count = design.sizes, len(design.sizes)
+    sizes, listed, likely = (strata[name].to_numpy() for name in ("texts", "listed", "likely"))
+    strata_count = len(strata)
     worth = answers / strata_count
-    share = (design.likely * worth + 0.5) / (worth + 1)
+    share = (likely * worth + 0.5) / (worth + 1)
     total = sizes @ share
-    recall = sizes[design.listed] @ share[design.listed] / total
-    of_precision = np.where(design.listed, sizes / max(sizes[design.listed].sum(), 1), 0.0)
-    of_recall = np.where(design.listed, 1 - recall, recall) * sizes / total
+    recall = sizes[listed] @ share[listed] / total
+    of_precision = np.where(listed, sizes / max(sizes[listed].sum(), 1), 0.0)
+    of_recall = np.where(listed, 1 - recall, recall) * sizes / total
     need = np.hypot(of_precision, of_recall) * np.sqrt(share * (1 - share))
     floor = np.minimum(sizes, max(2, answers // (STRATUM_FLOOR * strata_count)))
     # Each goes where it takes most off the variance, which is need^2 / answers (Wright 2012).
@@ -118,15 +110,6 @@ def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
     return np.asarray(rng.permutation(np.concatenate(drawn)))
 
 
-class Answers(NamedTuple):
-    """Of each stratum (h,): how many texts were ``read``, how many of them are of the domain
-    (``yes``), and of how many nobody can say (``unsure``)."""
-
-    read: Doubles
-    yes: Doubles
-    unsure: Doubles
-
-
 class AuditEstimate(NamedTuple):
     """A share with its interval; ``value`` is NaN where there is none."""
 
@@ -136,13 +119,14 @@ class AuditEstimate(NamedTuple):
 
 
 def estimates(
-    design: Strata, answers: Answers, rng: np.random.Generator, draws: int = DRAWS
+    strata: pd.DataFrame, answers: Doubles, rng: np.random.Generator, draws: int = DRAWS
 ) -> dict[str, AuditEstimate]:
-    """Return each of ``QUANTITIES``, with an interval of ``_LEVEL``.
-
-    A text of which nobody can say is left out of the value; each limit takes it for what is worse.
+    """Return each of ``QUANTITIES``, with an interval of ``_LEVEL``, from ``answers`` (3, h): how
+    many texts of each stratum were read, how many of them are of the domain, and of how many nobody
+    can say. These are left out of the value; each limit takes one for what is worse.
     """
     read, yes, unsure = answers
+    sizes, listed = strata["texts"].to_numpy(), strata["listed"].to_numpy()
 
     def drawn(seen: Doubles, shift: int) -> Doubles:
         """Draw each stratum's number of texts of the domain (draws, h). Of the texts that nobody
@@ -152,16 +136,25 @@ def estimates(
         a, b = seen + shift, read - seen + 1 - shift
         share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (draws, len(read)))
         share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
-        return np.asarray(seen + rng.binomial(np.rint(design.sizes - read).astype(int), share))
+        return np.asarray(seen + rng.binomial(np.rint(sizes - read).astype(int), share))
 
-    low, high = drawn(yes, 0), drawn(yes + unsure, 1)
+    def quantities(of_shares: Doubles, of_recall: Doubles) -> dict[str, Doubles]:
+        """Return ``QUANTITIES`` of numbers of texts (..., h), of which some are for recall."""
+        return {
+            "precision": of_shares[..., listed].sum(-1) / sizes[listed].sum(),
+            "recall": of_recall[..., listed].sum(-1) / of_recall.sum(-1),
+            "before": of_shares.sum(-1) / sizes.sum(),
+            "after": of_shares[..., ~listed].sum(-1) / sizes[~listed].sum(),
+        }
+
+    low, high, tail = drawn(yes, 0), drawn(yes + unsure, 1), (1 - _LEVEL) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        numbers = design.sizes * (yes / (read - unsure))
-    values = _quantities(design, numbers, numbers)
-    # Recall is the lower, the fewer texts of the list and the more of those kept are of the domain.
-    lowest = _quantities(design, low, np.where(design.listed, low, high))
-    highest = _quantities(design, high, np.where(design.listed, high, low))
-    tail = (1 - _LEVEL) / 2
+        numbers = sizes * (yes / (read - unsure))
+        values = quantities(numbers, numbers)
+        # Recall is the lower, the fewer texts of the list and the more of those kept are of the
+        # domain.
+        lowest = quantities(low, np.where(listed, low, high))
+        highest = quantities(high, np.where(listed, high, low))
     return {
         name: AuditEstimate(
             float(values[name]),
@@ -172,24 +165,12 @@ def estimates(
     }
 
 
-def _quantities(design: Strata, of_shares: Doubles, of_recall: Doubles) -> Mapping[str, Doubles]:
-    """Return ``QUANTITIES`` of numbers of texts (..., h); ``of_recall`` are those for recall."""
-    listed, kept = design.listed, ~design.listed
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return {
-            "precision": of_shares[..., listed].sum(-1) / design.sizes[listed].sum(),
-            "recall": of_recall[..., listed].sum(-1) / of_recall.sum(-1),
-            "before": of_shares.sum(-1) / design.sizes.sum(),
-            "after": of_shares[..., kept].sum(-1) / design.sizes[kept].sum(),
-        }
-
-
-def expect_widths(design: Strata, answers: int) -> dict[str, float]:
+def expect_widths(strata: pd.DataFrame, answers: int) -> dict[str, float]:
     """Return half the width to expect of the intervals of precision and recall after so many
     ``answers``."""
-    read = allocate(design, answers).astype(np.float64)
-    answered = Answers(read, read * design.likely, np.zeros(len(read)))
-    wide = estimates(design, answered, np.random.default_rng(0), draws=DRAWS // 5)
+    read = allocate(strata, answers).astype(np.float64)
+    answered = np.array([read, read * strata["likely"], np.zeros(len(read))])
+    wide = estimates(strata, answered, np.random.default_rng(0), draws=DRAWS // 5)
     return {name: (wide[name].high - wide[name].low) / 2 for name in ("precision", "recall")}
 
 
@@ -222,14 +203,11 @@ def merge(people: pd.DataFrame, least: int = 1) -> pd.Series:
     return pd.Series(merged, margin.index, dtype=object)
 
 
-def count_answers(audit: Mapping[str, Any], merged: pd.Series) -> Answers:
-    """Return what was answered in each stratum."""
+def count_answers(audit: Mapping[str, Any], merged: pd.Series) -> Doubles:
+    """Return what was answered in each stratum, (3, h), as ``estimates`` takes it."""
     stratum = [drawn["stratum"] for drawn in audit["sample"]][: len(merged)]
-    h = len(audit["strata"])
-    every, yes, unsure = np.ones(len(merged)), merged == YES, merged == UNSURE
-    return Answers(
-        *(np.bincount(stratum, weights, h).astype(np.float64) for weights in (every, yes, unsure))
-    )
+    every = np.ones(len(merged)), merged == YES, merged == UNSURE
+    return np.array([np.bincount(stratum, which, len(audit["strata"])) for which in every])
 
 
 def agreement(people: pd.DataFrame) -> list[dict[str, Any]]:

@@ -108,16 +108,14 @@ def draw_audit(args: argparse.Namespace) -> None:
         copies[row["kept_id"]].append(row["id"])
     ids, source, order, likely = read_ranked(place, listed.ids)
     codes = auditing.stratify(source, order)
-    design = auditing.Strata.of(codes, source == 0, likely)
+    design = auditing.strata_of(codes, source, likely)
     counts = auditing.allocate(design, min(args.size, len(codes)))
     drawn = auditing.sample(codes, counts, np.random.default_rng(args.seed)).tolist()
-    sources = source[np.unique(codes, return_index=True)[1]]
-    columns = (column.tolist() for column in (sources, design.sizes, counts, design.likely))
-    strata = [
-        {"texts_of": SOURCES[of], "texts": size, "drawn": n, "probability": n / size}
-        | {"listed": of == 0, "likely": round(p, 6)}
-        for of, size, n, p in zip(*columns, strict=True)
-    ]
+    first = np.unique(codes, return_index=True)[1]
+    told = {"texts_of": [SOURCES[of] for of in source[first]], "drawn": counts}
+    told |= {"probability": counts / design["texts"]}
+    told |= {"likely": [round(share, 6) for share in design["likely"]]}
+    strata = design.assign(**told).to_dict("records")
     names, manifest = [ids[row] for row in drawn], listed.manifest or {}
     texts = read_texts_of(examples, names)
     audit = {
@@ -187,6 +185,7 @@ def say_expected(
 def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     """Say what the answers mean, and write them as one file."""
     import numpy as np
+    import pandas as pd
 
     from mamushi.io.files import read_json, write_json
     from mamushi_extras.audit import auditing
@@ -196,18 +195,18 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     strata, sample = audit["strata"], audit["sample"]
     least = min(READERS, people.shape[1])
     answers = auditing.count_answers(audit, auditing.merge(people, least))
-    if missing := int((answers.read <= answers.unsure).sum()):
+    read, yes, unknown = answers
+    if missing := int((read <= unknown).sum()):
         by = " by two people" * (least > 1)
         problem = f"no yes or no yet{by} in {missing} of {len(strata)} strata"
         raise UserError(problem, where=folder, do="answer more texts")
-    unsure, estimates = int(answers.unsure.sum()), None
-    print(f"{int(answers.read.sum()):,} of {len(sample):,} texts, {unsure:,} of them unsure")
+    unsure, estimates = int(unknown.sum()), None
+    print(f"{int(read.sum()):,} of {len(sample):,} texts, {unsure:,} of them unsure")
     if withheld := ONE_READER if least < READERS else None:
-        print(f"  {answers.yes.sum():,.0f} of them of the domain; {withheld}")
+        print(f"  {yes.sum():,.0f} of them of the domain; {withheld}")
     else:
-        columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
         rng = np.random.default_rng(audit["seed"])
-        estimates = auditing.estimates(auditing.Strata(*columns), answers, rng)
+        estimates = auditing.estimates(pd.DataFrame(strata), answers, rng)
         for name, (value, low, high) in estimates.items():
             print(f"  {name:<10}{value:.3f} [{low:.3f}, {high:.3f}]   {auditing.QUANTITIES[name]}")
     if screen := audit["screen"]:
