@@ -58,11 +58,9 @@ class EditedHead(nn.Module):
     """Stands where a model had its head, and gives the logits that were edited: after the factor
     ``scale`` and the soft-cap ``cap``, which the model itself applies no longer."""
 
-    def __init__(
-        self, head: nn.Linear, cap: float | None, edit: HeadEdit, scale: float = 1.0
-    ) -> None:
+    def __init__(self, head: nn.Linear, cap: float | None, scale: float, edit: HeadEdit) -> None:
         super().__init__()
-        self.head, self.cap, self.edit, self.scale = head, cap, edit, scale
+        self.head, self.cap, self.scale, self.edit = head, cap, scale, edit
 
     @property
     def weight(self) -> Tensor:
@@ -92,10 +90,7 @@ def logits_of(
     else:
         bias = None if head.bias is None else head.bias[columns]
         logits = functional.linear(hidden, head.weight[columns], bias)
-    return _capped(logits if scale == 1 else logits * scale, cap)
-
-
-def _capped(logits: Tensor, cap: float | None) -> Tensor:
+    logits = logits if scale == 1 else logits * scale
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
 
@@ -111,13 +106,13 @@ def logit_scale(model: PreTrainedModel) -> float:
 
 
 def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
-    """Put an edit around the head of ``model``, in place, unless it changes nothing. Raises
-    ``UserError`` for a model that is cut over GPUs, and for a head that is not linear."""
+    """Put an edit around the linear head of ``model``, in place, unless it changes nothing."""
     if float(edit.strength) == 0 and float(edit.temperature) == 1:
         return
-    head, cap, scale = _linear_head(model), soft_cap(model), logit_scale(model)
+    head = model.get_output_embeddings()
     name = next(name for name, module in model.named_modules() if module is head)
-    model.set_submodule(name, EditedHead(head, cap, edit.to(head.weight.device), scale).eval())
+    cap, scale = soft_cap(model), logit_scale(model)
+    model.set_submodule(name, EditedHead(head, cap, scale, edit.to(head.weight.device)).eval())
     if cap is not None:
         model.config.final_logit_softcapping = None
     if scale != 1:
@@ -126,28 +121,20 @@ def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
 
 @torch.no_grad()
 def require_editable(model: PreTrainedModel) -> None:
-    """Raise ``UserError`` as ``lay_over`` does, and for a model whose logits are not those of its
-    head, a factor and a soft-cap alone."""
-    head, of_head = _linear_head(model), list[Tensor]()
-    handle = head.register_forward_hook(lambda module, args, output: of_head.append(output))
+    """Raise ``UserError`` for a model that is cut over GPUs, and for one whose logits are not those
+    of a linear head, a factor and a soft-cap alone."""
+    if isinstance(next(model.parameters()), DTensor):
+        raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
+    head, states = model.get_output_embeddings(), list[Tensor]()
+    handle = head.register_forward_pre_hook(lambda module, inputs: states.append(inputs[0]))
     try:
         logits = model(torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)).logits
     finally:
         handle.remove()
-    capped = _capped(of_head[0] * logit_scale(model), soft_cap(model))
-    if not torch.allclose(logits.float(), capped.float(), rtol=1e-2, atol=1e-2):
-        raise _too_much(model)
-
-
-def _linear_head(model: PreTrainedModel) -> nn.Linear:
-    if isinstance(next(model.parameters()), DTensor):
-        raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
-    head = model.get_output_embeddings()
-    if type(head) is not nn.Linear:
-        raise _too_much(model)
-    return head
-
-
-def _too_much(model: PreTrainedModel) -> UserError:
-    problem = "makes its logits of more than a linear head, a factor and a soft-cap"
-    return UserError(problem, where=type(model).__name__)
+    is_linear = type(head) is nn.Linear
+    if is_linear:
+        expected = logits_of(head, soft_cap(model), states[0], scale=logit_scale(model))
+        is_linear = torch.allclose(logits.float(), expected.float(), rtol=1e-2, atol=1e-2)
+    if not is_linear:
+        problem = "makes its logits of more than a linear head, a factor and a soft-cap"
+        raise UserError(problem, where=type(model).__name__)
