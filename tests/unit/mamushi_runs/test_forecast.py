@@ -113,11 +113,6 @@ def test_operations_are_those_that_torch_counts(family: str, change: dict[str, A
     assert training_flop(size, training) * ids.numel() == pytest.approx(counted, rel=0.06)
 
 
-# Sizes ------------------------------------------------------------------------------------------
-
-CARD = {"parameters": 1000, "hidden_size": 10, "layers": 2, "vocabulary_size": 30, "tied": True}
-
-
 def size_of(source: str) -> Size:
     return model_size({"models": {"m": {"source": source}}}, "m")
 
@@ -134,7 +129,8 @@ def test_a_card_goes_before_weights_and_these_before_a_name(
     assert size_of(str(folder)).parameters == 4_000_000
     card = Path(paths.MODEL_CARD.format(model="m"))
     card.parent.mkdir(parents=True)
-    write_json(card, CARD)
+    facts = {"parameters": 1000, "hidden_size": 10, "layers": 2, "vocabulary_size": 30}
+    write_json(card, facts | {"tied": True})
     size = size_of(str(folder))
     assert (size.parameters, size.tied, size.blocks(9)) == (1000, True, 1000 - 300)
 
@@ -143,10 +139,8 @@ def test_a_card_goes_before_weights_and_these_before_a_name(
     ("source", "billions", "reason"),
     [
         ("meta-llama/Llama-3.1-8B", 8.030261248, "published"),
-        ("google/gemma-2-2b-it", 2, "in its name"),
         ("lab/SmolLM2-360M", 0.36, "in its name"),
         ("mistralai/Mixtral-8x7B-v0.1", 56, "in its name"),
-        ("lab/qwen3-1.7b", 1.7, "in its name"),
         ("lab/without", 8, "assumed"),
     ],
 )

@@ -28,19 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add how to run, for every command that starts the workflow."""
     dry = "show what would run, and run nothing"
     parser.add_argument("-n", "--dry-run", action="store_true", help=dry)
-    parser.add_argument(
-        "--profile",
-        default=PROFILE,
-        help="where to run: the name of one of the workflow's profiles (slurm for a cluster), or "
-        "the folder of your own (default: this machine, with its GPU if it has one)",
-    )
+    where = "a profile of the workflow (slurm for a cluster) or a folder (default: this machine)"
+    parser.add_argument("--profile", default=PROFILE, help=where)
     parser.add_argument("--cores", type=int, metavar="N", help="cores to use (default: all)")
-    parser.add_argument(
-        "--snakemake-args",
-        default="",
-        metavar="ARGS",
-        help="more options of Snakemake, after an equals sign: ='--resources gpu=2'",
-    )
+    more = "more options of Snakemake, after an equals sign: ='--resources gpu=2'"
+    parser.add_argument("--snakemake-args", default="", metavar="ARGS", help=more)
 
 
 def configfile(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +42,7 @@ def configfile(parser: argparse.ArgumentParser) -> None:
 
 
 def of_targets(parser: argparse.ArgumentParser, words: str) -> None:
-    """Add targets of the workflow, from which configuration and how to make them."""
+    """Add targets of the workflow, and how to make them."""
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{words} (default: all)")
     configfile(parser)
     arguments(parser)
@@ -83,19 +75,16 @@ def sets(profile: str, option: str) -> bool:
 
 
 def read(configfile: Path) -> dict[str, Any]:
-    """Read a configuration. Raises ``UserError`` where it is not there, and what YAML raises."""
+    """Read a configuration. Raises ``OSError`` where it is not there, and what YAML raises."""
     import yaml
 
-    if not configfile.is_file():
-        raise UserError(f"no file {str(configfile)!r}", where="--configfile", do="check the path")
     with located(configfile):
         return dict(yaml.safe_load(configfile.read_text(encoding="utf-8")) or {})
 
 
 def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the complete configuration, as the workflow puts it together, with ``options`` laid
-    over it. Raises ``UserError`` for mistakes in it, which Snakemake would tell amid lines of its
-    own."""
+    over it. Raises ``UserError`` for mistakes in it."""
     from mamushi.config.complete import complete, laid_over
 
     paper, ours = tree() / "config.yaml", Path("config.yaml")

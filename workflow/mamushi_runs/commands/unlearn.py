@@ -16,21 +16,17 @@ from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi_runs.commands import _run
+from mamushi_runs.hooks import MINE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "list",
-        type=Path,
-        metavar="LIST",
-        help="the list to unlearn: a removal list, a table with a column id, or ids, one a line",
-    )
-    default, help_text = Path("mine.yaml"), "the configuration that ranked (default: %(default)s)"
-    parser.add_argument("--configfile", type=Path, default=default, help=help_text)
-    parser.add_argument(
-        "--unlearner", default="neggrad_plus", help="how to unlearn (default: %(default)s)"
-    )
+    kinds = "a removal list, a table with a column id, or ids, one a line"
+    parser.add_argument("list", type=Path, metavar="LIST", help=f"the list to unlearn: {kinds}")
+    config = "the configuration that ranked (default: %(default)s)"
+    parser.add_argument("--configfile", type=Path, default=MINE, help=config)
+    how = "how to unlearn (default: %(default)s)"
+    parser.add_argument("--unlearner", default="neggrad_plus", help=how)
     _run.arguments(parser)
     _as_json.argument(parser)
 
