@@ -20,6 +20,7 @@ from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -29,24 +30,12 @@ from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
 ROWS = 1024
-"""Texts of a block; at most 4096, whose numbers stand above their hashes."""
+"""Texts of a block; at most 4096, whose numbers stand above the 52 bits of their hashes."""
 SLOTS, LEAST_SLOTS = 24, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
-PART = 2**22
-"""Shingles of prefixes that are sorted at a time, about."""
-_MOST = 2**15 - 1
-"""A counter stops there; with a block's texts on top it is below 2^16."""
 _SLACK = 1e-9
 """Share of a text by which a bound is loosened, for what rounding makes of t |x|."""
-HASH = np.uint64(52)
-"""Bits of a shingle's hash; above them stands the row within the block."""
-
-Hashes = NDArray[np.uint64]
 _Places = NDArray[np.int64]
-_Narrow = NDArray[np.int32]
-_Prefixes = NDArray[np.void]
-PREFIX_ENTRY = np.dtype([("hash", np.uint64), ("row", np.int32), ("place", np.int32)])
-"""Of a shingle: its text, and its place among the text's shingles by rising frequency."""
 
 
 @dataclass(frozen=True)
@@ -67,27 +56,6 @@ class Duplicates:
         """Return what says that all of ``n`` texts stay."""
         no = np.zeros(n, dtype=np.bool_)
         return cls(np.arange(n), ~no, no, no, no)
-
-
-class DuplicateClusters:
-    """Union-find over ``range(n)``. The root of a cluster is its smallest member."""
-
-    def __init__(self, n: int) -> None:
-        self.parent = np.arange(n)
-
-    def find(self, items: NDArray[np.integer[Any]]) -> _Places:
-        """Return the smallest member of each item's cluster."""
-        while True:
-            above = self.parent[items]
-            top = self.parent[above]
-            if np.array_equal(above, top):
-                return top
-            items = top
-
-    def union(self, a: int, b: int) -> None:
-        """Make one cluster of those of ``a`` and ``b``."""
-        low, high = np.sort(self.find(np.array([a, b])))
-        self.parent[high] = low
 
 
 def key(text: str) -> str:
@@ -117,15 +85,11 @@ def find_duplicates(
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     index = np.arange(len(texts))
     (keys,) = store(zip(map(key, texts)))
-    same_key = first_of_key(keys)
-    clusters = DuplicateClusters(len(texts))
-    clusters.parent = same_key.copy()
+    roots = same_key = first_of_key(keys)
     if threshold is not None:
-        unique = np.flatnonzero(same_key == index)
+        unique, code = np.unique(same_key, return_inverse=True)
         (keys,) = store(zip(map(spaced, some(keys, same_key == index))))
-        for a, b in near_pairs(keys, threshold, words):
-            clusters.union(unique[a], unique[b])
-    roots = clusters.find(index)
+        roots = unique[near_roots(keys, threshold, words)][code]
     has_forget = np.bincount(roots, weights=forget, minlength=len(texts)) > 0
     has_retain = np.bincount(roots, weights=~forget, minlength=len(texts)) > 0
     crossed = (has_forget & has_retain)[roots]
@@ -144,38 +108,26 @@ def first_of_key(keys: Iterable[str]) -> _Places:
     return first[codes]
 
 
-def near_pairs(keys: Sequence[str], threshold: float, words: int) -> Iterator[tuple[int, int]]:
-    """Iterate over pairs of distinct keys whose Jaccard similarity is at least ``threshold``, but
-    for those that others already connect."""
+def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
+    """Return the first of the distinct keys that each is connected to by pairs whose Jaccard
+    similarity is at least ``threshold``, (n,)."""
+    size, hashes, rows, places = _prefixes(keys, threshold, words)
+    # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
+    order = np.lexsort((rows, size[rows], hashes))
+    hashes, rows, places = hashes[order], rows[order], places[order]
+    sizes, starts = size[rows], np.flatnonzero(np.diff(hashes, prepend=hashes[:1] + 1))
+    parent = np.arange(len(keys))
+
+    def root(items: NDArray[Any]) -> _Places:
+        while not np.array_equal(above := parent[items], items):
+            items = above
+        return items
 
     @lru_cache(maxsize=4096)
-    def shingles_of(i: int) -> frozenset[str]:
-        return shingles(keys[i], words)
+    def shingles_of(row: int) -> frozenset[str]:
+        return shingles(keys[row], words)
 
-    size, prefixes = _prefixes(keys, threshold, words)
-    clusters = DuplicateClusters(len(keys))
-    count = np.uint64(max(-(-len(prefixes) // PART), 1))
-    for number in range(int(count)):
-        # All texts with a shingle have one number.
-        entries = prefixes[prefixes["hash"] % count == number]
-        for i, j in _candidates(size, entries, threshold, clusters):
-            root_i, root_j = clusters.find(np.array([i, j]))
-            if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
-                clusters.union(i, j)
-                yield min(i, j), max(i, j)
-
-
-def _candidates(
-    size: _Narrow, prefixes: _Prefixes, threshold: float, clusters: DuplicateClusters
-) -> Iterator[tuple[int, int]]:
-    """Iterate over pairs that share a shingle early enough, and were not in one of the ``clusters``
-    when they were looked up. ``size`` (n,) is of all texts, ``prefixes`` a part of these."""
-    # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
-    order = np.lexsort((prefixes["row"], size[prefixes["row"]], prefixes["hash"]))
-    hashes, rows, places = (prefixes[name][order] for name in PREFIX_ENTRY.names or ())
-    del order
-    sizes = size[rows]
-    at, step = np.arange(len(hashes) - 1), 1
+    at, step = np.arange(len(rows) - 1), 1
     while len(at):
         # Each with the one so many steps further; sizes rise, so who has none now will have none.
         to = at + step
@@ -183,90 +135,74 @@ def _candidates(
         at, to = at[alike], to[alike]
         least = threshold / (1 + threshold) * (sizes[at] + sizes[to]) - _SLACK
         left = np.minimum(sizes[at] - places[at], sizes[to] - places[to])
-        apart = clusters.find(rows[at]) != clusters.find(rows[to])
+        apart = root(rows[at]) != root(rows[to])
         for pair in np.flatnonzero((left >= least) & apart).tolist():
-            yield int(rows[at[pair]]), int(rows[to[pair]])
+            i, j = int(rows[at[pair]]), int(rows[to[pair]])
+            low, high = np.sort(root(np.array([i, j])))
+            if low != high and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
+                parent[high] = low
         if step.bit_count() == 1:
-            at = _unfinished(at, hashes, clusters.find(rows))
+            # A thousand copies of a form letter are one cluster after the first step: shingles of
+            # one cluster alone are done.
+            roots = root(rows)
+            is_single = np.minimum.reduceat(roots, starts) == np.maximum.reduceat(roots, starts)
+            at = at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
         step += 1
-        at = at[at + step < len(hashes)]
+        at = at[at + step < len(rows)]
+    return root(parent)
 
 
-def _unfinished(at: _Places, hashes: Hashes, roots: _Places) -> _Places:
-    """Return those ``at`` whose shingle belongs to more than one cluster: a thousand copies of a
-    form letter are one cluster after the first step, and not compared in pairs."""
-    starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]])
-    is_single = np.minimum.reduceat(roots, starts) == np.maximum.reduceat(roots, starts)
-    return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
-
-
-def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[_Narrow, _Prefixes]:
-    """Return the sizes (n,) of the sets of shingles, and those in their prefixes that more than one
-    text may have."""
+def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArray[Any], ...]:
+    """Return the sizes (n,) of the sets of shingles and, of the shingles in their prefixes, the
+    hash, the row and the place in it."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
-    counters = np.zeros(slots, dtype=np.uint16)
-    size = np.zeros(len(keys), dtype=np.int32)
-    for rows, row, hashed in _blocks(keys, words, "counted for near-duplicates"):
-        size[rows] = np.bincount(row, minlength=rows.stop - rows.start)
-        slot = (hashed & np.uint64(slots - 1)).astype(np.int64)
-        np.add.at(counters, slot, np.uint16(1))
-        counters[slot[counters[slot] > _MOST]] = _MOST
-    prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int32) + 1
-    prefixes = [np.empty(0, PREFIX_ENTRY)]
-    for rows, row, hashed in _blocks(keys, words, "compared for near-duplicates"):
-        count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
-        rare = np.bincount(row[count == 1], minlength=rows.stop - rows.start)
-        shared = (count > 1) & (rare < prefix[rows])[row]
-        row, hashed, count = row[shared], hashed[shared], count[shared]
+    counters = np.zeros(slots, dtype=np.uint32)
+    sizes, hashes, rows, places = [], [], [], []
+    for _, hashed, _ in _blocks(keys, words, "counted for near-duplicates"):
+        np.add.at(counters, (hashed % slots).astype(np.int64), 1)
+    for row, hashed, texts in _blocks(keys, words, "compared for near-duplicates"):
+        count = counters[(hashed % slots).astype(np.int64)]
         order = np.lexsort((hashed, count, row))
-        row, hashed = row[order], hashed[order]
-        place = rare[row] + np.arange(len(row)) - np.searchsorted(row, row)
-        inside = place < prefix[rows][row]
-        entries = np.empty(int(inside.sum()), PREFIX_ENTRY)
-        entries["hash"], entries["row"] = hashed[inside], row[inside] + rows.start
-        entries["place"] = place[inside]
-        prefixes.append(entries)
-    return size, np.concatenate(prefixes)
+        size = np.bincount(row, minlength=len(texts)).astype(np.int32)
+        place = np.arange(len(row)) - (np.cumsum(size) - size)[row]
+        prefix = size - np.ceil(threshold * size - _SLACK) + 1
+        # Of a shingle that no other text has, its place alone counts.
+        inside = (place < prefix[row]) & (count[order] > 1)
+        sizes.append(size)
+        hashes.append(hashed[order][inside])
+        rows.append(row[inside] + texts.start)
+        places.append(place[inside])
+    return tuple(np.concatenate(columns) for columns in (sizes, hashes, rows, places))
 
 
 def _blocks(
     keys: Sequence[str], words: int, purpose: str
-) -> Iterator[tuple[slice, _Places, Hashes]]:
-    """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
-    hash; the shingles of a row are distinct, and their hashes rise."""
+) -> Iterator[tuple[_Places, NDArray[np.uint64], range]]:
+    """Yield the shingles of blocks of texts, see ``_hashed``, and which texts they are of."""
     start = 0
     with Progress(len(keys), purpose, "text") as progress:
         for block in blocks_of(keys, ROWS):
-            packed = _hashed(block, words)
-            row = (packed >> HASH).astype(np.int64)
-            yield slice(start, start + len(block)), row, packed & np.uint64((1 << int(HASH)) - 1)
+            yield *_hashed(block, words), range(start, start + len(block))
             progress.advance(len(block))
             start += len(block)
 
 
-def _hashed(keys: Sequence[str], words: int) -> Hashes:
-    """Return the distinct shingles of each key, hashed, below the number of its row; ascending.
+def _hashed(keys: Sequence[str], words: int) -> tuple[_Places, NDArray[np.uint64]]:
+    """Return the distinct shingles of some keys, as the number of the key and a hash of 52 bits,
+    ascending.
 
     A key of fewer words than a shingle has none: it is like no other.
     """
     divided = pc.split_pattern(pa.array(keys, pa.string()), " ")
     encoded = divided.values.dictionary_encode()
-    digests = b"".join(
-        blake2b(word.encode(), digest_size=8).digest() for word in encoded.dictionary.to_pylist()
-    )
-    word = np.frombuffer(digests, np.uint64)[encoded.indices.to_numpy()]
+    of_words = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False))
+    word = of_words[encoded.indices.to_numpy()]
     offsets = divided.offsets.to_numpy().astype(np.int64)
     row = np.repeat(np.arange(len(keys)), np.diff(offsets))
     starts = np.flatnonzero(np.arange(len(word)) + words <= offsets[1:][row])
     hashed = word[starts]
     for place in range(1, words):
-        hashed = _mixed(hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place])
-    packed = np.sort((row[starts].astype(np.uint64) << HASH) | (hashed >> (np.uint64(64) - HASH)))
-    return packed[np.r_[True, packed[1:] != packed[:-1]][: len(packed)]]
-
-
-def _mixed(x: Hashes) -> Hashes:
-    """Return the finalizer of SplitMix64 (Steele et al. 2014): each bit depends on all of x."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place]
+    packed = np.sort((row[starts].astype(np.uint64) << np.uint64(52)) | hashed >> np.uint64(12))
+    packed = packed[np.diff(packed, prepend=packed[:1] + np.uint64(1)) > 0]
+    return (packed >> np.uint64(52)).astype(np.int64), packed & np.uint64(2**52 - 1)
