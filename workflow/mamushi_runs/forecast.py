@@ -186,7 +186,7 @@ def _flop(config: Config, job: Job) -> float:
 
     if rule in TRAINING:
         role = job.wildcards.get("role", rule)
-        removed = {"gold": 1.0, "retrain": beta}.get(role, 0) * (training["steps"] == "by_data")
+        removed = {"gold": 1.0, "retrain": beta}.get(role, 0.0) * (training["steps"] == "by_data")
         section = "contamination" if role == "contaminated" else "inference"
         # Influence reads the texts twice at each point, and takes gradients.
         passes = training["epochs"] + 2 * config["influence"]["points"] * (rule == "influence")

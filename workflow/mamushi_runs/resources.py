@@ -21,7 +21,7 @@ THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
 TINY_MINUTES = 60
 """Of a tiny model on a core, for a million texts."""
-WILDCARDS = ("dataset", "model", "selector", "unlearner", "beta")
+WILDCARDS = ("dataset", "model", "role", "selector", "unlearner", "beta")
 """On which minutes depend: those of other seeds are the same."""
 Resource = Callable[[Any, int], int]
 """Megabytes or minutes by wildcards and attempt."""

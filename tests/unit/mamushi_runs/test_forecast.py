@@ -43,7 +43,7 @@ def job(rule: str, gpus: int = 1, **at: str) -> Job:
 def test_the_papers_fine_tune_takes_what_the_paper_says_less_the_padding(
     paper: dict[str, Any],
 ) -> None:
-    seconds, source = estimate(paper, job("beta0"))
+    seconds, source = estimate(paper, job("endpoint", role="beta0"))
     # 105 minutes with 128 tokens to each text; Jigsaw's have 61.
     assert seconds is not None and source == "FLOP"
     assert (seconds - 35) / 60 * 128 / 61 == pytest.approx(105, abs=2)
@@ -73,11 +73,11 @@ def test_tokens_follow_the_files_once_texts_are_counted(paper: dict[str, Any]) -
 
 
 def test_the_plan_says_for_every_rule_what_it_is_from(paper: dict[str, Any]) -> None:
-    jobs = [job("beta0"), job("remove", gpus=0, beta="0.10", selector="random")]
+    jobs = [job("endpoint", role="beta0"), job("remove", gpus=0, beta="0.10", selector="random")]
     planned = plan.reckon(jobs, paper)
     said = plan.text(planned)
     lines = {line.split()[0]: line for line in said.splitlines()}
-    assert lines["beta0"].endswith("FLOP") and lines["remove"].endswith(" -")
+    assert lines["endpoint"].endswith("FLOP") and lines["remove"].endswith(" -")
     for words in ("for 1 jobs", "models of 6.8 GB", "8,030,261,248"):
         assert words in said
     json.dumps(planned, allow_nan=False)
