@@ -38,7 +38,7 @@ from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.raking import plan_raking
-from mamushi.lm.tokens import TokenSet, masked, mass, only_spans, read_tokens, subset
+from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
 from mamushi.lm.training import Objective, Updated, finetune
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
@@ -55,6 +55,7 @@ from mamushi_extras.influence.measuring import (
     points_of,
     split_by_text,
 )
+from mamushi_extras.speed.trunk import start_from
 from mamushi_extras.tokens.masks import TokenPool, highest_spans
 
 Doubles = NDArray[np.float64]
@@ -125,6 +126,10 @@ class Bank:
             card, [], "bf16", self.accelerator, partial(freeze, settings=self.training)
         )
         self.tokenizer = open_tokenizer(card)
+        # What the blocks below the trained ones make of all texts, computed once.
+        texts = joined([self.ranked, self.contamination, self.held_out])
+        blocks, trunk = self.training["trained_blocks"], self.folder / "trunk"
+        start_from(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}

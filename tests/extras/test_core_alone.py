@@ -65,7 +65,9 @@ def test_the_rules_of_the_core_stand_alone(core: Path, targets: list[str]) -> No
 def test_the_core_makes_the_same_values(core: Path, tmp_path: Path) -> None:
     """Of one cell: data, models, embeddings, a ranking, a retrained and an unlearned model."""
     config = tmp_path / "config.json"
-    config.write_text(json.dumps(small_grid.CONFIG), encoding="utf-8")
+    # What passes start from changes the order of sums in unlearning.
+    without = {"execution": {"cache_trunk": False}}
+    config.write_text(json.dumps(small_grid.CONFIG | without), encoding="utf-8")
     made = []
     for tree in (core, ROOT):
         folder = tmp_path / f"made{len(made)}"

@@ -129,4 +129,5 @@ def test_kills_at_random_moments(tmp_path: Path, undisturbed: tuple[dict[str, st
             time.sleep(0.2)
         assert grid.contents(folder / "results") == expected
         assert [*folder.rglob("*.part"), *folder.rglob("*.state")] == []
+        assert not (folder / "results/cache").exists()
         shutil.rmtree(folder)

@@ -91,6 +91,8 @@ class Made:
         env = (environment if cold else warmed)(
             PYTHONPATH=str(ROOT / "workflow"),
             MAMUSHI_EXECUTION=json.dumps(EXECUTION | execution),
+            # As the workflow does: states computed in other batches have other last bits.
+            MAMUSHI_TRUNKS=json.dumps("results/cache/trunks"),
         )
         with (self.folder / log).open("w") as handle:
             return subprocess.Popen(

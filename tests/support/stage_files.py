@@ -143,6 +143,7 @@ def unlearning(kind: str = "neggrad_plus", **changes: Any) -> dict[str, Any]:
         **{"dataset": "d", "model": "m", "seed": 0, "unlearner": f"my_{kind}", "kind": kind},
         **{"settings": settings, "training": LOOP, "trained_blocks": 2, "max_length": 12},
         **{"precision": "fp32", "inputs": {}},
+        "evaluation": {"max_length": 16},
         **changes,
     }
 

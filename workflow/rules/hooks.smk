@@ -11,6 +11,7 @@ def end(succeeded):
     """After the last job of a run. What only saved time goes; a run that failed leaves it for the
     next one."""
     if succeeded:
+        shutil.rmtree(paths.CACHE, ignore_errors=True)
         shutil.rmtree(paths.CLAIMS, ignore_errors=True)
         if any(job.rule.name.endswith("half_gap") for job in workflow.dag.jobs):
             missing = [p for p in tables.gap_files(config) if not os.path.exists(p)]

@@ -396,6 +396,7 @@ class Execution(Section):
     checkpoint_seconds: NotNegative = key(1200.0, "Between checkpoints of a fine-tune.")
     device: Literal["auto", "cpu"] = key("auto", "auto takes a GPU where there is one, cpu none.")
     gpus_per_job: Count = key(1, "GPUs of a node over which a job cuts a language model.")
+    cache_trunk: bool = key(True, "Keep what enters unlearned blocks in results/cache.")
 
 
 class Configuration(Section):

@@ -50,6 +50,7 @@ SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # verdict, origin a
 INFLUENCE = CELL + "/influence.parquet"  # of each token on other texts, along beta 0's training
 TOKENS_SHOWN = CELL + "/spans/{selector}/shown.json"  # what the ranking's page shows of them
 
+CACHE = "results/cache"  # deleted after the run
 CLAIMS = "results/claims"
 SWEEP = "results/sweeps/{dataset}/{model}/{unlearner}/{selector}.json"  # finer budgets of a pair
 

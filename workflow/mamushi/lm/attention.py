@@ -9,7 +9,7 @@ longest of them. Both are exact, since attention is causal.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
@@ -48,10 +48,12 @@ class _Layout(NamedTuple):
 
 
 class Documents:
-    """Where texts begin and end in one row of tokens: their lengths (texts,), in tokens."""
+    """Where texts begin and end in one row of tokens: their lengths (texts,), in tokens; and their
+    ids, where they are known."""
 
-    def __init__(self, lengths: NDArray[np.int64]) -> None:
+    def __init__(self, lengths: NDArray[np.int64], ids: Iterable[str] = ()) -> None:
         self.lengths = lengths[lengths > 0]
+        self.ids = [name for name, length in zip(ids, lengths, strict=False) if length]
         self.longest = int(self.lengths.max(initial=0))
         self._offsets: Tensor | None = None
         self._layout: _Layout | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,7 +109,8 @@ def batch_of(
 ) -> Batch:
     """Make one batch of the texts at ``rows``, with their weights, as ``collate``."""
     weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
-    return collate([texts[row] for row in rows], device, shared=shared, weights=weights)
+    sequences, ids = [texts[row] for row in rows], texts.ids[rows]
+    return collate(sequences, device, shared=shared, ids=ids, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -154,12 +155,13 @@ def collate(
     device: torch.device,
     *,
     shared: bool,
+    ids: Iterable[str] = (),
     labels: Sequence[NDArray[np.int32]] | None = None,
     weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Batch:
-    """Make one batch of the texts: in one row where ``shared``, else padded. ``labels`` are
-    predicted in the place of the texts' own tokens; a token of ``weights`` 0 is read and not
-    predicted. Nothing here waits for the device."""
+    """Make one batch of the texts: in one row where ``shared``, else padded. The room `speed` looks
+    at ``ids``. ``labels`` are predicted in the place of the texts' own tokens; a token of
+    ``weights`` 0 is read and not predicted. Nothing here waits for the device."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     tokens = int(lengths.sum())
     # Without a token there is no row: padding at least is something to run a model on.
@@ -190,7 +192,7 @@ def collate(
     on_device = to_device(np.concatenate(arrays), device).split([len(array) for array in arrays])
     common = (lengths, on_device[2], on_device[3], on_device[4], counted)
     if shared:
-        return Batch(on_device[0][None], *common, on_device[1][None], Documents(lengths))
+        return Batch(on_device[0][None], *common, on_device[1][None], Documents(lengths, ids))
     padded_ids, mask = (tensor.view(shape) for tensor in on_device[:2])
     return Batch(padded_ids, *common, mask=mask, real=on_device[5])
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from mamushi.config.kinds import setting
+from mamushi.config.arms import Arm
+from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import MeasuredDeep
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import OpenedArm, open_arm, state_of
+from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up, state_of
 
 GPU = ("evaluate",)
+
+
+def trains(config: Config, model: str, arm: str) -> Trains | None:
+    """Return what unlearning trained of an arm; None where it was not unlearned."""
+    return Trains.of(config, model=model) if Arm.parse(arm).unlearner else None
 
 
 class Evaluate(OpenedArm):
     """How the model is opened and measured."""
 
     evaluation: MeasuredDeep = setting("evaluation")
+    trains: Trains | None = setting(trains, default=None)
 
 
 def evaluate(
@@ -43,6 +50,8 @@ def evaluate(
         inference = read_tokens(tokens, examples, INFERENCE, length, domains=[FORGET])
         raking = plan_raking(texts, inference, most)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
+    if settings.trains:
+        speed_up(model, accelerator, settings.trains, length, job)
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     table = perplexity_table(text_losses, texts.domains)
     if accelerator.is_main_process:

@@ -9,7 +9,7 @@ from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import Prompts, Relearning, Shortened
 from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm
+from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
 GPU = ("generate", "judge", "relearn")
 
@@ -124,6 +124,8 @@ def relearn(
     few = subset(forget, choose(forget, settings.relearning.examples, settings.seed))
     how = (settings.precision, trains, settings.seed)
     model, accelerator = open_arm(model_card, trained, unlearned, *how)
+    if unlearned:
+        speed_up(model, accelerator, trains, settings.evaluation.max_length, job)
     relearned = relearn(
         model,
         few,

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from mamushi.config.kinds import Config, setting
-from mamushi.config.sections import UnlearnTraining
+from mamushi.config.sections import Shortened, UnlearnTraining
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Trains, checkpoint_of, open_arm, record_training
+from mamushi.stages._models import (
+    Cell,
+    Trains,
+    checkpoint_of,
+    open_arm,
+    record_training,
+    speed_up,
+)
 
 GPU = ("unlearn",)
 
@@ -31,6 +38,7 @@ class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner."""
 
     precision: str = setting("models.{model}.training.precision")
+    evaluation: Shortened = setting("evaluation")
     unlearner: str
     kind: str = setting("unlearners.{unlearner}.kind")
     settings: dict[str, Any] = setting(unlearner_settings)
@@ -76,6 +84,7 @@ def unlearn(
         selected = only_spans(forget, read_spans(spans))
     seed = settings.seed
     model, accelerator = open_arm(model_card, trained, None, settings.precision, settings, seed)
+    speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not plugin("unlearner", settings.kind).trains:

@@ -204,6 +204,7 @@ class Unlearning:
             [text.texts[text.row] for text in read],
             device,
             shared=self.shared,
+            ids=[str(text.texts.ids[text.row]) for text in read],
             labels=[text.labels for text in read],
             weights=[text.texts.weights_of(text.row) for text in read],
         )
