@@ -121,20 +121,13 @@ class Method(Section):
     lora: Lora = Lora()
 
 
-class AdamW(Section):
-    """What all trainings have of their optimizer."""
-
-    epsilon: Positive = key(1.0e-8, "AdamW's epsilon.")
-    weight_decay: NotNegative = key(0.01, "AdamW's weight decay.")
-
-
 class Shortened(Section):
     """How much of a text is read."""
 
     max_length: Length = key(128, "Tokens kept of a text.")
 
 
-class Training(Method, AdamW, Shortened):
+class Training(Method, Shortened):
     """Fine-tuning of all models, in floor(epochs * texts / batch_size) steps."""
 
     trained_blocks: Natural = key(3, "Last blocks to train.")
@@ -144,6 +137,8 @@ class Training(Method, AdamW, Shortened):
     batch_size: Count = key(32, "Texts a step.")
     learning_rate: Positive = key(5.0e-5, "AdamW's peak learning rate.")
     betas: Decays = key([0.9, 0.999], "AdamW's decay rates of the two moments.")
+    epsilon: Positive = key(1.0e-8, "AdamW's epsilon.")
+    weight_decay: NotNegative = key(0.01, "AdamW's weight decay.")
     schedule: Literal["constant", "linear", "cosine"] = key("constant", "After the warm-up.")
     warmup_steps: Natural = key(0, "Steps of linear warm-up.")
     gradient_clip: Positive | None = key(None, "Largest gradient norm; null for no clipping.")
@@ -155,15 +150,10 @@ class Training(Method, AdamW, Shortened):
     )
 
 
-class TrainedOtherwise(Section):
-    """A model that is trained in a way of its own."""
-
-    training: Training = key(Training(), "Settings of `training` that differ for this model.")
-
-
-class HubModel(TrainedOtherwise):
+class HubModel(Section):
     """A causal language model from a local folder or the hub."""
 
+    training: Training = key(Training(), "Settings of `training` that differ for this model.")
     source: PlaceOrNull = Field(description="Local folder, or id on the hub: google/gemma-2-2b.")
     revision: Commit | None = key(None, "Commit on the hub, which a hub model must have.")
     contaminated: bool = key(False, "It has been trained on the data: the embedder as it is.")
@@ -183,9 +173,10 @@ class Pretraining(Section):
     seed: Seed = key(0, "Seed of the weights and of the order of the texts.")
 
 
-class TinyModel(TrainedOtherwise):
+class TinyModel(Section):
     """A small model that the workflow builds, gives a tokenizer and pretrains."""
 
+    training: Training = key(Training(), "Settings of `training` that differ for this model.")
     family: Literal["llama", "qwen2", "gemma2"] = Field(description="Architecture.")
     contaminated: Literal[False] = key(False, "Never; the workflow contaminates it itself.")
     hidden_size: Count = key(64, "Width of the model.")
@@ -268,12 +259,14 @@ class Removal(Section):
 # Unlearning and its probes --------------------------------------------------------------------
 
 
-class UnlearnTraining(AdamW):
+class UnlearnTraining(Section):
     """The training loop that all unlearners share."""
 
     epochs: Positive = key(5.0, "Passes over the selected forget texts.")
     batch_size: Count = key(8, "Forget texts a step, and retain texts beside them.")
     betas: Decays = key([0.0, 0.999], "AdamW's decay rates of the two moments.")
+    epsilon: Positive = key(1.0e-8, "AdamW's epsilon.")
+    weight_decay: NotNegative = key(0.01, "AdamW's weight decay.")
     gradient_clip: Positive | None = key(0.5, "Largest gradient norm; null for no clipping.")
     stop_window: Count = key(8, "Steps in the mean of the forget loss that an unlearner stops by.")
     steps: Literal["by_data", "matched"] = key(
