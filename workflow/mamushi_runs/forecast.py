@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.config.grid import is_tiny
 from mamushi.config.kinds import Config
 from mamushi.config.sources import raw_size
 from mamushi.io import paths
@@ -168,7 +167,7 @@ def _took(pattern: str) -> list[float]:
 def gpu_seconds(config: Config, job: Job) -> float | None:
     """Return what a job with a language model takes on its GPUs; of others, nothing. GPUs that
     share a model wait for each other for half of the time."""
-    if not job.gpus or is_tiny(config, job.wildcards["model"]):
+    if not job.gpus or "family" in config["models"][job.wildcards["model"]]:
         return None
     return GPU_START + _flop(config, job) / RATE / max(1.0, job.gpus / 2)
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
-from mamushi.config.grid import is_tiny
 from mamushi.config.kinds import Config
 from mamushi.errors import UserError
 from mamushi.running import warm
@@ -61,7 +60,7 @@ def begin(config: Config) -> None:
     models = config["models"]
     # Where most of what jobs take is their imports, one process does them for all.
     is_short = all(model["contaminated"] for model in models.values())
-    is_short = is_short or any(is_tiny(config, name) for name in models)
+    is_short = is_short or any("family" in model for model in models.values())
     if is_short and os.environ.get(warm.SOCKET) not in ("off", warm.IN_SERVER):
         are_vectors = all("embeddings" in model for model in models.values())
         libraries = warm.OF_VECTORS if are_vectors else warm.LIBRARIES

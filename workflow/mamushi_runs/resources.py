@@ -41,7 +41,7 @@ class JobResources:
 
     def __init__(self, config: Config) -> None:
         self.config, models = config, config["models"]
-        self.tiny = {name for name in models if grid.is_tiny(config, name)}
+        self.tiny = {name for name in models if "family" in config["models"][name]}
         self.sizes = {name: model_size(config, name) for name in models}
         count = config["execution"]["gpus_per_job"]
         large = {name for name in models if not grid.no_language_model(config, name)}

@@ -28,11 +28,6 @@ OF_SWEEP = ("dataset", "model", "unlearner", "selector")
 """Wildcards of a sweep of ``unlearning``."""
 
 
-def is_tiny(config: Config, model: str) -> bool:
-    """Return whether the workflow builds this model itself."""
-    return config["models"][model].get("family") is not None
-
-
 def no_language_model(config: Config, model: str) -> str | None:
     """Return why nothing can be trained, generated or measured with this model, if so."""
     if "embeddings" not in config["models"][model]:
