@@ -27,8 +27,7 @@ MARKS = "DP^oXv<sdph*>8H"
 TONES = {FORGET: "#E69F00", RETAIN: "#0072B2", "_both": "#44337A", "_reference": "#555555"}
 TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73", "a fold": "#BBBBBB"}
 """Of lines by what they are of: the domains are the lighter and the darker tone in grey."""
-DASHES: Any = dict.fromkeys(TONES, "") | dict.fromkeys((RETAIN, "_reference"), (5, 1.5))
-DASHES |= {"share above 45°": (2, 1), "isotropic, k / d": (4, 1, 1, 1)}
+DASHES = {RETAIN: "--", "_reference": "--", "share above 45°": ":", "isotropic, k / d": "-."}
 REFERENCE: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": "--", "zorder": 2}
 """Of lines beside which curves are read."""
 SHARE_LIMITS = (-0.3, 1.6)
@@ -148,25 +147,21 @@ def legend_below(figure: Figure, title: str = "") -> Figure:
 
 
 def lines(
-    grid: Grid, parts: Mapping[str, list[tuple[Any, ...]]], note: str = ""
+    grid: Grid, drawings: Mapping[str, list[tuple[Any, ...]]], note: str = ""
 ) -> dict[str, Axes]:
     """Return the panels, by title, of a figure of one run: of each the names, x and y of lines."""
-    drawings = [(title, *line) for title, of_panel in parts.items() for line in of_panel]
-    rows = pd.concat(
-        pd.DataFrame(dict(zip(("panel", "line", "x", "y"), drawing, strict=True)) | {"number": n})
-        for n, drawing in enumerate(drawings)
-    )
-    look = {"hue": "line", "style": "line", "palette": TONES, "units": "number"}
-    free = {"sharex": False, "sharey": False, "legend_out": False}
-    shown = {"x": "x", "y": "y", "kind": "line", "col": "panel", "col_wrap": 2, "facet_kws": free}
-    drawn = sns.relplot(rows, estimator=None, sort=False, dashes=DASHES, **shown, **look)
-    drawn.set_titles("{col_name}")
-    drawn.legend.remove()
+    deep = -(-len(drawings) // 2)
+    figure, axes = plt.subplots(deep, 2, figsize=(WIDTH, deep * (HEIGHT + 0.3)), squeeze=False)
+    panels = dict(zip(drawings, axes.flat, strict=True))
+    for title, of_panel in drawings.items():
+        panels[title].set_title(title)
+        for name, x, y in of_panel:
+            look = {"color": TONES[name], "linestyle": DASHES.get(name, "-")}
+            panels[title].plot(x, y, label=name, **look)
     run = (label(grid["dataset"]), label(grid["model"]), f"seed {grid['seed']}{note}")
-    drawn.figure.suptitle(", ".join(run))
-    drawn.figure.set_size_inches(WIDTH, -(-len(parts) // 2) * (HEIGHT + 0.3))
-    legend_below(drawn.figure)
-    return drawn.axes_dict
+    figure.suptitle(", ".join(run))
+    legend_below(figure)
+    return panels
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
