@@ -1,7 +1,7 @@
 """From a loader's rows to the examples, the duplicates and the card: clean, drop duplicates, split,
 limit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,30 +65,26 @@ def build_examples(
     empty = np.asarray(pc.equal(texts.column, ""))
     left.drop("empty", np.flatnonzero(empty), "after empty texts were dropped")
     rows = left.rows
+    copies = Duplicates.none(len(rows))
     if drop_duplicates:
         near, words = data["near_duplicates"], data["shingle_words"]
         copies = raw.copies(rows, some(texts, ~empty), threshold=near, words=words)
-    else:
-        copies = Duplicates.none(len(rows))
     raw = raw.joined(rows, copies.roots)
     left.forget = raw.forget
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
-    duplicates = _copies(raw.ids, texts, rows, copies, raw.unlisted(rows))
+    duplicates = _copies(raw, texts, rows, copies)
     left.drop("exact_duplicates", rows[copies.exact])
     left.drop("near_duplicates", rows[copies.near])
     crossed = "after duplicates and cross-posts were dropped"
     do = "all of them are in the other domain as well; mark each text once"
     left.drop("cross_posts", rows[copies.crossed], crossed, do)
     del rows, copies
-
     section = _in_sections(raw, left, sections, limit, data["split_seed"])
-    table = _table(raw, left.remaining, texts, section)
-    forget = raw.forget[left.remaining]
+    table, forget = _table(raw, left.remaining, texts, section), raw.forget[left.remaining]
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
-        "left_out": dict(raw.dropped),
-        "steps": left.steps,
+        **{"left_out": dict(raw.dropped), "steps": left.steps},
         "sections": {
             name: _by_domain(forget[section == name]) for name in SECTIONS if name in section
         },
@@ -106,11 +102,11 @@ def _in_sections(
     seed: int,
 ) -> Objects:
     """Leave the rows within the limits, and return their sections, (n,)."""
-    rows, left_rows = left.rows, left.remaining.copy()
-    ready, strata = some(raw.section, left_rows), some(raw.stratum, left_rows)
-    group = some(raw.group, left_rows) if raw.group else []
+    rows, chosen = left.rows, left.remaining.copy()
+    ready, strata = some(raw.section, chosen), some(raw.stratum, chosen)
+    group = some(raw.group, chosen) if raw.group else []
     if raw.group:
-        ready = with_group_sections(ready, group, some(raw.places, left_rows))
+        ready = with_group_sections(ready, group, some(raw.places, chosen))
     section = split_sections(raw.forget[rows], strata, ready, sections, seed, group)
     within = limited(raw.forget[rows], section, limit, seed)
     left.drop("limit", rows[~within])
@@ -125,23 +121,16 @@ def _in_sections(
     return section
 
 
-def _copies(
-    ids: Sequence[str],
-    texts: Cells,
-    rows: NDArray[np.int64],
-    copies: Duplicates,
-    unlisted: NDArray[np.bool_],
-) -> pa.Table:
+def _copies(raw: Raw, texts: Cells, rows: NDArray[np.int64], copies: Duplicates) -> pa.Table:
     """Return the table of duplicates: each with the text that was kept for it, and why it went; but
-    for texts that are ``unlisted``, (n,). ``copies`` are of ``rows``, (n,)."""
-    gone = ~(copies.kept | unlisted)
-    crossed = copies.crossed[gone]
+    for texts that are unlisted. ``copies`` are of ``rows``, (n,)."""
+    gone = ~(copies.kept | raw.unlisted(rows))
     reasons = np.select([copies.exact[gone], copies.near[gone]], ["exact", "near"], "cross_post")
-    names, chosen = strings(ids), np.zeros(len(ids), dtype=np.bool_)
+    names, chosen = strings(raw.ids), np.zeros(len(raw.ids), dtype=np.bool_)
     chosen[rows[gone]] = True
+    originals = pa.array(rows[copies.roots[gone]], mask=copies.crossed[gone])
     columns = {
-        "id": names.filter(chosen),
-        "kept_id": names.take(pa.array(rows[copies.roots[gone]], mask=crossed)),
+        **{"id": names.filter(chosen), "kept_id": names.take(originals)},
         "reason": pa.array(reasons.tolist(), pa.string()),
         "text_sha256": pa.array([*map(of_text, some(texts, chosen))], pa.string()),
     }
@@ -165,18 +154,17 @@ def _table(raw: Raw, chosen: NDArray[np.bool_], texts: Cells, section: Objects) 
     sections."""
     n, ratio = int(chosen.sum()), raw.log_density_ratio
     columns: dict[str, Any] = {
-        "id": strings(some(raw.ids, chosen)),
-        "text": strings(some(texts, chosen)),
+        **{"id": strings(some(raw.ids, chosen)), "text": strings(some(texts, chosen))},
         "domain": pc.if_else(pa.array(raw.forget[chosen]), FORGET, RETAIN),
         "section": pa.array(section, pa.string()),
         "log_density_ratio": pa.nulls(n, pa.float64()) if ratio is None else some(ratio, chosen),
         "group": strings(some(raw.group, chosen) if raw.group else [None] * n),
     }
     for name, label in raw.labels.items():
-        of = some(label, chosen)
+        cells = some(label, chosen)
         with located(f"label {name}"):
-            values = of.arrow() if isinstance(of, Cells) else pa.array(of)
-        if isinstance(of, Cells) and pa.types.is_primitive(values.type):
+            values = cells.arrow() if isinstance(cells, Cells) else pa.array(cells)
+        if isinstance(cells, Cells) and pa.types.is_primitive(values.type):
             # Numbers of 64 bits, as of any other table.
             values = pa.array(values.to_pylist())
         columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values
@@ -189,12 +177,9 @@ def card(
     """Return what the ``examples``, a table of that digest, were made from, and how: for
     ``card.json``."""
     return {
-        "dataset": settings["dataset"],
-        "settings": dict(settings),
-        "inputs": dict(raw.sources),
-        "versions": versions(),
-        "counts": dict(counts),
-        "examples": examples,
+        **{"dataset": settings["dataset"], "settings": dict(settings)},
+        **{"inputs": dict(raw.sources), "versions": versions()},
+        **{"counts": dict(counts), "examples": examples},
     }
 
 

@@ -43,56 +43,51 @@ def read_aligned(
     and a vector that float16 cannot hold; ``ValueError`` for lists of several lengths.
     """
     where = files[0] if len(files) == 1 else files[0].parent
-
-    def mistake(problem: str, do: str) -> UserError:
-        return UserError(problem, where=where, do=do)
-
     of_files = [_ids(path, names[0]) for path in files]
-    ids = pa.chunked_array(of_files, pa.string())
-    if len(pc.unique(ids)) < len(ids) or ids.null_count:
-        counts = pc.value_counts(ids)
+    ids, n = pa.chunked_array(of_files, pa.string()), len(ranked)
+    counts = pc.value_counts(ids)
+    if ids.null_count or len(counts) < len(ids):
         name = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        problem = (
-            f"the id {name[0].as_py()!r} is there more than once" if len(name) else "lacks ids"
-        )
-        raise mistake(problem, "give every row its id, once")
+        problem = f"the id {name[0].as_py()!r} is there more than once" if name else "lacks ids"
+        raise UserError(problem, where=where, do="give every row its id, once")
     places = pc.index_in(ids, value_set=pa.chunked_array([ranked, *others.chunks]))
     unknown, place = ids.filter(places.is_null()), places.fill_null(-1).to_numpy()
     if by_row and "0" in unknown.to_pylist():
-        raise mistake("has the id '0', and rows are numbered from 1", "count rows from 1")
-    n, is_ranked = len(ranked), (place >= 0) & (place < len(ranked))
-    if (lacking := n - int(is_ranked.sum())) or not n:
+        problem = "has the id '0', and rows are numbered from 1"
+        raise UserError(problem, where=where, do="count rows from 1")
+    is_ranked = (place >= 0) & (place < n)
+    if lacking := n - int(is_ranked.sum()):
         first = ranked[int(np.argmin(np.isin(np.arange(n), place[is_ranked])))].as_py()
         problem = f"{lacking} of the {n} texts that are ranked have no vector, the first is"
         such_as = f"; its ids are such as {unknown[0].as_py()!r}" if len(unknown) else ""
         do = "embed all texts, under the ids of the dataset"
         do += "; name their column with --id" if by_row else ""
-        raise mistake(f"{problem} {first!r}{such_as}", do)
+        raise UserError(f"{problem} {first!r}{such_as}", where=where, do=do)
     if len(unknown) > n_left_out:
         problem = f"{len(unknown)} of its {len(ids)} ids are not in the dataset, the first is"
         do = "give vectors of this dataset's texts"
-        raise mistake(f"{problem} {unknown[0].as_py()!r}", do)
-    vectors: NDArray[np.float16] | None = None
+        raise UserError(f"{problem} {unknown[0].as_py()!r}", where=where, do=do)
+    vectors = np.empty((0, 0), np.float16)
     start = 0
     for path, of_file in zip(files, of_files, strict=True):
         stop = start + len(of_file)
         with located(path):
             for block in _blocks(path, names[1]):
-                vectors = large_matrix((n, block.shape[1]), folder) if vectors is None else vectors
-                if block.shape[1] != vectors.shape[1]:
-                    raise ValueError(f"vectors of {block.shape[1]} and {vectors.shape[1]} numbers")
+                width = block.shape[1]
+                vectors = vectors if len(vectors) else large_matrix((n, width), folder)
+                if width != vectors.shape[1]:
+                    raise ValueError(f"vectors of {width} and {vectors.shape[1]} numbers")
                 here = start + np.flatnonzero(is_ranked[start : start + len(block)])
                 with np.errstate(over="ignore", invalid="ignore"):
                     small = block[here - start].astype(np.float16)
                 if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
                     name = ids[int(here[odd[0]])].as_py()
                     problem = f"the vector of {name!r} has NaN, infinity or a number above 65504"
-                    raise mistake(problem, "give finite vectors, scaled alike")
+                    raise UserError(problem, where=where, do="give finite vectors, scaled alike")
                 vectors[place[here]] = small
                 start += len(block)
             if start != stop:
                 raise ValueError(f"{len(of_file)} ids, and {len(of_file) + start - stop} vectors")
-    assert vectors is not None
     return vectors
 
 
