@@ -48,7 +48,7 @@ NO_SAMPLE = (
 NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Corpus:
     """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
     corpus, and of ones ``to_keep``. An example inside is certain, unless they are ``hits`` of a
@@ -68,35 +68,23 @@ class Corpus:
     fair: Collection[str] = FAIR
     """Which of the texts beside the corpus were drawn at random: ``LIKE``, ``UNLIKE``."""
 
+    def __post_init__(self) -> None:
+        unasked, passed = np.logical_not(self.answered), np.logical_not(self.missed)
+        # A fair sample of the domain, those of it that would pass the screen, as all texts of the
+        # corpus did, and such a sample of what the corpus has outside the domain.
+        self.drawn: Mask = self.examples & unasked
+        self.sample: Mask = self.drawn & passed
+        self.keep_sample: Mask = self.to_keep & unasked & passed
+        # Texts of the corpus that are of the domain for certain, and those of which nothing is
+        # known but by asking; among hits those of which nothing is known at all.
+        taken = np.logical_or(self.answered, not self.hits)
+        self.certain: Mask = self.examples & self.inside & taken
+        asked = np.logical_and(self.answered, not self.hits)
+        self.unknown: Mask = (self.inside & ~self.examples) | asked
+
     def _alone(self, *masks: Mask) -> list[float]:
         groups = self.groups
         return [independent(None if groups is None else groups[mask]) for mask in masks]
-
-    @property
-    def drawn(self) -> Mask:
-        """Tell which texts are a fair sample of the domain, (n,)."""
-        return self.examples & np.logical_not(self.answered)
-
-    @property
-    def sample(self) -> Mask:
-        """Tell which of these would pass the screen, as all texts of the corpus did, (n,)."""
-        return self.drawn & np.logical_not(self.missed)
-
-    @property
-    def keep_sample(self) -> Mask:
-        """Tell which texts are a fair sample of what the corpus has outside the domain, (n,)."""
-        return self.to_keep & np.logical_not(self.answered) & np.logical_not(self.missed)
-
-    @property
-    def certain(self) -> Mask:
-        """Tell which texts of the corpus are of the domain for certain, (n,)."""
-        return self.examples & self.inside & np.logical_or(self.answered, not self.hits)
-
-    @property
-    def unknown(self) -> Mask:
-        """Tell of which texts of the corpus nothing is known but by asking, (n,). Among hits, those
-        of which nothing is known at all."""
-        return (self.inside & ~self.examples) | np.logical_and(self.answered, not self.hits)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
