@@ -16,7 +16,7 @@ from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.stacking import INNER
-from mamushi.selection.word_vectors import components_of_words
+from mamushi.selection.word_vectors import fit_components
 from tests.support.worded import check_flip, run, worded
 
 
@@ -84,7 +84,7 @@ def test_a_label_has_no_part_in_its_own_score(
 
 def test_vectors_of_words_are_the_leading_components_of_tf_idf(pool: Pool) -> None:
     texts = np.asarray(pool.texts).tolist()
-    vectors = components_of_words(texts, 8)
+    vectors = fit_components(texts, 8)[1]
     x = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"\S+").fit_transform(texts)
     exact = TruncatedSVD(8, algorithm="arpack", random_state=0).fit_transform(x)
     assert vectors.std() == pytest.approx(1, abs=1e-3)

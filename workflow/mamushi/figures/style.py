@@ -107,11 +107,10 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     panel = {"x": "beta", "y": "value", "kind": "line", "markeredgewidth": 0}
     facets = {"row": "row", "col": "column", "facet_kws": {"sharey": False, "legend_out": False}}
     drawn = sns.relplot(rows[rows.beta.isin(budgets)], **facets, **panel, **look)
-    for (row, column), axes in drawn.axes_dict.items():
+    dots = {"palette": look["palette"], "legend": False, "linestyle": ":", "errorbar": None}
+    for (row, column), axes in drawn.axes_dict.items() if ends else ():
         of_panel = rows[(rows.row == row) & (rows.column == column)]
-        for end in (of_panel.beta <= min(budgets), of_panel.beta >= max(budgets)):
-            dots = {"palette": look["palette"], "legend": False, "linestyle": ":", "ax": axes}
-            sns.lineplot(of_panel[end], x="beta", y="value", hue="selector", errorbar=None, **dots)
+        sns.lineplot(of_panel, x="beta", y="value", hue="selector", ax=axes, **dots)
     return drawn
 
 

@@ -6,8 +6,7 @@ a = ``PRIOR``, it gives a token the probability
     p(w) = (c(w) + a) / (sum c + a V)
 
 What a removal does to a language model's mean NLL of a domain is foreseen by what it does to this
-model's, as a share of what removing all forget texts does to it: see docs/science/predicted.md for
-how well, on models that were retrained.
+model's, as a share of what removing all forget texts does to it (docs/science/predicted.md).
 """
 
 import numpy as np

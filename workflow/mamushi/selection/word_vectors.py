@@ -26,15 +26,10 @@ class WordComponents(NamedTuple):
     directions: NDArray[np.float32]
 
 
-def components_of_words(texts: Sequence[str], width: int) -> NDArray[np.float16]:
-    """Return the first ``width`` components (n, width) of the texts' tf-idf, with sublinear counts,
-    by a randomized decomposition with a fixed seed; fewer where they have fewer words. Numbers have
-    the standard deviation 1 over all texts and components, for float16."""
-    return np.asarray(fit_components(texts, width)[1], np.float16)
-
-
 def fit_components(texts: Sequence[str], width: int) -> tuple[WordComponents, NDArray[Any]]:
-    """Return what makes vectors as ``components_of_words``, and those of the texts unrounded."""
+    """Return the first ``width`` components (n, width) of the texts' tf-idf, with sublinear counts,
+    by a randomized decomposition with a fixed seed, and what makes them; fewer where there are
+    fewer words. Numbers have the standard deviation 1 over all texts and components."""
     counts = count_words(texts)
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     columns = np.flatnonzero(frequency >= LEAST)

@@ -165,7 +165,7 @@ def import_embeddings(
     from mamushi.io.files import read_json
     from mamushi.io.tables import INFERENCE, read_metadata, read_table
     from mamushi.io.vectors import ranked, write_vectors
-    from mamushi.selection.word_vectors import components_of_words
+    from mamushi.selection.word_vectors import fit_components
 
     embedding = settings.embedding
     columns = ranked(examples)
@@ -173,7 +173,8 @@ def import_embeddings(
         raise UserError(NO_PATH, where="embeddings.path")
     if not vectors:
         texts = ranked(examples, "text")["text"].to_pylist()
-        write_vectors(out, [components_of_words(texts, embedding["words"])], columns, job.origin)
+        components = fit_components(texts, embedding["words"])[1].astype("float16")
+        write_vectors(out, [components], columns, job.origin)
         return
     for path in vectors:
         if settings.inputs.get(path.name, of(path)) != of(path):
