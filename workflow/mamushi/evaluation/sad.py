@@ -277,5 +277,5 @@ def _verdict(rows: list[dict[str, Any]]) -> str:
             places.setdefault(f"``{row['selector']}`` {side} ``random``", []).append(place)
     if not places:
         return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
-    told = "; ".join(f"{name} {', '.join(where)}" for name, where in places.items())
-    return f"at {seeds} seeds {told}. No other difference from it can be told."
+    claims = "; ".join(f"{name} {', '.join(where)}" for name, where in places.items())
+    return f"at {seeds} seeds {claims}. No other difference from it can be told."

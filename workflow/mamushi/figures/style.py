@@ -40,7 +40,7 @@ SIZE = 8.0
 """Points of all words, which the paper prints at the size of the file."""
 HOUSE: Any = {
     **sns.axes_style("whitegrid"),
-    **{f"{part}.labelsize": SIZE for part in ("axes", "xtick", "ytick")},
+    **dict.fromkeys(("axes.labelsize", "xtick.labelsize", "ytick.labelsize"), SIZE),
     **{"font.size": SIZE, "axes.titlesize": SIZE, "figure.titlesize": SIZE + 1},
     **{"legend.fontsize": SIZE, "legend.title_fontsize": SIZE, "legend.frameon": False},
     **{"font.family": "DejaVu Sans", "lines.markersize": 4, "lines.linewidth": 1.2},

@@ -61,9 +61,9 @@ def text_digests(examples: Iterable[pa.Table], ids: Sequence[str]) -> list[str]:
     digests: dict[str, str] = {}
     listed = pa.array(ids, pa.string())
     for group in examples:
-        part = group.filter(pc.is_in(group["id"], listed))
-        texts = map(of_text, part["text"].to_pylist())
-        digests.update(zip(part["id"].to_pylist(), texts, strict=True))
+        rows = group.filter(pc.is_in(group["id"], listed))
+        texts = map(of_text, rows["text"].to_pylist())
+        digests.update(zip(rows["id"].to_pylist(), texts, strict=True))
     if missing := [name for name in ids if name not in digests]:
         raise UserError(f"the examples lack {missing[0]!r}, which is ranked")
     return [digests[name] for name in ids]
