@@ -1,7 +1,5 @@
 """Columns in Arrow hold what a list holds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

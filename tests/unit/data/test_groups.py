@@ -1,7 +1,5 @@
 """Groups of texts that are not independent: threads and columns, and sections that keep them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -34,9 +32,6 @@ def straddling(where: Any, groups: list[str | None]) -> int:
     return sum(count > 1 for count in Counter(g for g, _ in pairs).values())
 
 
-# Sections -------------------------------------------------------------------------------------
-
-
 def test_a_thread_is_in_one_section_and_the_shares_hold() -> None:
     forget, strata, groups = threads(1000, 0)
     rows = forget, strata, [None] * 1000, PAPER, 0
@@ -46,9 +41,7 @@ def test_a_thread_is_in_one_section_and_the_shares_hold() -> None:
     assert straddling(sections, groups) == 0
     for domain in (True, False):
         own = sections[forget == domain]
-        assert [abs((own == name).sum() - PAPER[name] * len(own)) < 2 for name in NAMES] == [
-            True
-        ] * 3
+        assert all(abs((own == name).sum() - PAPER[name] * len(own)) < 2 for name in NAMES)
     for stratum in set(strata):
         own = sections[np.array(strata) == stratum]
         assert all(abs((own == name).mean() - PAPER[name]) < 0.03 for name in NAMES)
@@ -80,9 +73,6 @@ def test_no_group_straddles_sections(
     # Names of groups that nobody shares change nothing.
     alone = [str(row) for row in range(len(rows))]
     assert split_sections(*given_to).tolist() == split_sections(*given_to, alone).tolist()
-
-
-# Threads --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

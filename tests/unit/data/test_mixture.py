@@ -1,8 +1,6 @@
 """The synthetic densities: the exact ratio against loops over the definition and against all texts
 of a length, the draws, and what the worlds let a bag of words see."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from pathlib import Path
@@ -19,12 +17,7 @@ from mamushi.data.raw import Raw
 from mamushi.registry import plugin
 
 WEIGHTS = np.array([[0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
-WORLDS = [
-    {"world": "lexical", "synonyms": 1},
-    {"world": "lexical", "synonyms": 2},
-    {"world": "transition", "synonyms": 1},
-    {"world": "transition", "synonyms": 2},
-]
+WORLDS = [{"world": "lexical", "synonyms": 1}, {"world": "transition", "synonyms": 2}]
 worlds = pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"{w['world']}-{w['synonyms']}")
 
 

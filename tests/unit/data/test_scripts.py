@@ -1,7 +1,5 @@
 """Words of scripts without spaces, and what is never divided."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The split: shares within each stratum and in all, ready-made sections, and limits."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
