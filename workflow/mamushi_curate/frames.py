@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from mamushi.data.cells import python_values
 from mamushi.errors import UserError, located
-from mamushi_curate.tables.columnar import column_names, select
 from mamushi_curate.tables.expression import columns_in
 from mamushi_curate.tables.lines import check_columns
+from mamushi_curate.tables.readers import column_names, select
 
 IN_FRAME = "the frame"
 

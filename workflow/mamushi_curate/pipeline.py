@@ -1,4 +1,4 @@
-"""The ranking of one cell, one stage after another in this process.
+"""The ranking of one cell, one stage after another in this process, which needs no Snakemake.
 
 Files, settings and origins are those of the rules in ``workflow/rules``: Snakemake takes what is
 made here as it is, and what it has made is not made again here.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -15,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid, selectors
-from mamushi.config.sources import local_vectors, unlabelled
+from mamushi.config.sources import fetched_urls, local_vectors, unlabelled
 from mamushi.io import paths
-from mamushi.running.locks import claimed
-from mamushi.running.machine import VISIBLE, require_cuda, variables
+from mamushi.running.locks import claimed, leased
+from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, scheduled, variables
 from mamushi.running.progress import Progress
-from mamushi.running.stage import job_of, stages
+from mamushi.running.stage import Stage, job_of, stages
+from mamushi_runs import hooks
+from mamushi_runs.commands import _run
 from mamushi_runs.record import Record
 
 FIGURE = "diagnostics"
@@ -61,7 +65,7 @@ class Pipeline:
         self.config, self.cell, self.root, self.record = config, cell, root, record
         self.gpus = gpus
         self.done: set[tuple[Any, ...]] = set()
-        self.counting = False
+        self.planned: dict[tuple[Any, ...], Any] = {}
         self.is_corpus = unlabelled(config["datasets"][cell["dataset"]])
         self.model = config["models"][cell["model"]]
         self.is_language_model = "embeddings" not in self.model
@@ -73,7 +77,7 @@ class Pipeline:
         self.by_influence = [name for name, kind in kinds.items() if kind in INFLUENCE]
         self.budgets = [paths.beta(budget) for budget in grid.budgets(config)]
 
-    # What a ranking consists of, in the order of the data -----------------------------------------
+    # What a ranking consists of, in the order of the data: each plans what ``make`` runs ----------
 
     def make_lists(self) -> None:
         """Rank by every selector of the grid, and write lists with manifests."""
@@ -92,7 +96,7 @@ class Pipeline:
         """Add what is to be expected of the lists: frontier, prediction, figure."""
         figure = paths.CELL_FIGURE.replace("{figure}", FIGURE)
         self.make_scores(self.ratio)
-        self.run("figure", tables=self.root, out=figure, name=FIGURE)
+        self.plan("figure", tables=self.root, out=figure, name=FIGURE)
         if self.is_corpus:
             return
         self.make_frontier()
@@ -101,39 +105,37 @@ class Pipeline:
 
     def make_examples(self) -> None:
         """Read, clean and split the table."""
-        self.run("examples", cache="results/downloads/{dataset}")
+        self.plan("examples", cache="results/downloads/{dataset}")
 
     def make_vectors(self) -> None:
         """Embed the texts: by the model, by vectors of another program, or by their words."""
         self.make_examples()
         if not self.is_language_model:
             vectors, out = local_vectors(self.model), paths.EMBEDDINGS
-            self.run("import-embeddings", vectors=vectors, data_card=paths.DATA_CARD, out=out)
+            self.plan("import-embeddings", vectors=vectors, data_card=paths.DATA_CARD, out=out)
             return
-        self.run("model-card", out=paths.MODEL_CARD)
-        if self.gpus and not self.counting:
-            require_cuda(self.gpus, self.path(paths.MODEL_CARD))
-        self.run("tokens", out=paths.TOKENS)
-        self.run("embed", out=paths.EMBEDDINGS)
+        self.plan("model-card", out=paths.MODEL_CARD)
+        self.plan("tokens", out=paths.TOKENS)
+        self.plan("embed", out=paths.EMBEDDINGS)
         if {*self.of_texts, *self.of_tokens} & {*self.by_influence}:
-            self.run("influence", role="beta0", out=paths.INFLUENCE)
+            self.plan("influence", role="beta0", out=paths.INFLUENCE)
 
     def make_scores(self, name: str) -> None:
         """Rank by a selector, after the one that it derives from."""
         if name in self.by_influence:
-            self.run("influence-scores", selector=name, out=paths.SCORES)
+            self.plan("influence-scores", selector=name, out=paths.SCORES)
             return
         if base := selectors.derives(self.config, name):
             self.make_scores(base)
         scores = _of(paths.SCORES, base) if base else None
-        self.run("score", selector=name, base=scores, out=paths.SCORES)
+        self.plan("score", selector=name, base=scores, out=paths.SCORES)
         if self.is_corpus:
-            self.run("posterior", selector=name, out=paths.POSTERIOR)
+            self.plan("posterior", selector=name, out=paths.POSTERIOR)
 
     def make_list(self, name: str, beta: str) -> None:
         """Write the list of a selector at a budget."""
         scores = self.ranking_pattern
-        self.run("remove", selector=name, beta=beta, scores=scores, out=paths.REMOVAL)
+        self.plan("remove", selector=name, beta=beta, scores=scores, out=paths.REMOVAL)
 
     def make_refits(self, name: str) -> None:
         """Rank again by a selector, with other seeds."""
@@ -142,32 +144,33 @@ class Pipeline:
         if base := selectors.derives(self.config, name):
             self.make_refits(base)
         refits = _of(paths.REFITS, base) if base else None
-        self.run("refits", selector=name, base=refits, out=paths.REFITS)
+        self.plan("refits", selector=name, base=refits, out=paths.REFITS)
 
     def make_manifests(self, name: str) -> None:
         """Write how certain a selector's lists are, and what to expect of them."""
         ranked = paths.POSTERIOR if self.is_corpus else None
         files = {"ranked": ranked, "refits": self.refits_of(name), "out": paths.STABILITY}
-        self.run("stability", selector=name, **files)
+        self.plan("stability", selector=name, **files)
         if self.is_corpus:
             for beta in self.budgets:
                 self.make_corpus_manifest(name, beta)
             return
         self.make_ratio()
         manifests = [paths.MANIFEST.replace("{beta}", beta) for beta in self.budgets]
-        self.run("manifests", selector=name, out=manifests)
+        self.plan("manifests", selector=name, out=manifests)
 
     def make_corpus_manifest(self, name: str, beta: str) -> None:
         """Write what a list of a corpus without labels holds."""
         files = {"refits": self.refits_of(name), "out": paths.MANIFEST}
-        self.run("corpus-manifest", selector=name, beta=beta, **files)
+        self.plan("corpus-manifest", selector=name, beta=beta, **files)
 
     def make_likely_list(self, name: str) -> str:
         """Write the list of all that is more likely than not of the domain, with its manifest.
         Return its budget. Raises ``UserError`` where that is nothing, or all."""
         beta = likely_budget(self.cell, name, self.root)
-        makers = (self.make_list, self.make_corpus_manifest)
-        self.make(*(partial(maker, name, beta) for maker in makers))
+        self.make_list(name, beta)
+        self.make_corpus_manifest(name, beta)
+        self.make()
         return beta
 
     def make_ratio(self) -> None:
@@ -175,18 +178,18 @@ class Pipeline:
         self.make_scores(self.ratio)
         self.make_refits(self.ratio)
         files = {"out": paths.CALIBRATED, "checks": paths.CALIBRATION}
-        self.run("calibrate", **files, **self._ratio_files("scores"))
+        self.plan("calibrate", **files, **self._ratio_files("scores"))
 
     def make_masks(self, name: str) -> None:
         """Rank tokens, and write the spans to leave out of the loss with their manifests."""
         measured = paths.INFLUENCE if name in self.by_influence else None
-        self.run("token-scores", selector=name, influence=measured, out=paths.TOKEN_SCORES)
+        self.plan("token-scores", selector=name, influence=measured, out=paths.TOKEN_SCORES)
         scores = paths.TOKEN_SCORES
         for beta in self.budgets:
-            self.run("spans", selector=name, beta=beta, scores=scores, out=paths.SPANS)
+            self.plan("spans", selector=name, beta=beta, scores=scores, out=paths.SPANS)
         manifests = [paths.SPANS_MANIFEST.replace("{beta}", beta) for beta in self.budgets]
         files = {"scores": scores, "shown": paths.TOKENS_SHOWN, "out": manifests}
-        self.run("token-manifests", selector=name, **files)
+        self.plan("token-manifests", selector=name, **files)
 
     def make_page(self) -> None:
         """Make the page to browse the ranking, where the room of pages is there."""
@@ -199,19 +202,19 @@ class Pipeline:
         files["stability"] = [_of(paths.STABILITY, name) for name in names]
         files["calibrated"] = None if self.is_corpus else paths.CALIBRATED
         files["tokens"] = [_of(paths.TOKENS_SHOWN, name) for name in self.of_tokens]
-        self.run("ranking", **files)
+        self.plan("ranking", **files)
 
     def make_frontier(self) -> None:
         """Predict from the scores what removal and preservation a budget brings."""
         self.make_ratio()
         scores = [_of(paths.SCORES, name) for name in self.of_texts]
-        self.run("frontier", scores=scores, out=paths.FRONTIER, **self._ratio_files("ratio"))
+        self.plan("frontier", scores=scores, out=paths.FRONTIER, **self._ratio_files("ratio"))
 
     def make_prediction(self) -> None:
         """Predict from the tokens what retraining would do."""
         names = selectors.foreseen(self.config)
         rankings = [grid.ranking_pattern(self.config, name) for name in names]
-        self.run("predict", scores=rankings, out=paths.PREDICTED)
+        self.plan("predict", scores=rankings, out=paths.PREDICTED)
 
     @property
     def ranking_pattern(self) -> str:
@@ -228,48 +231,48 @@ class Pipeline:
 
     # How a stage runs -----------------------------------------------------------------------------
 
+    def plan(self, name: str, /, **options: Any) -> None:
+        """Plan a stage. ``options`` are its files, by patterns of ``paths``, and the wildcards
+        beside those of the cell."""
+        stage = stages()[name]
+        parameters = {parameter.name for parameter in stage.parameters}
+        wildcards = {**self.cell, **{k: v for k, v in options.items() if k not in parameters}}
+        if (step := (name, *wildcards.values())) not in self.done:
+            self.planned[step] = (stage, wildcards, options)
+
     def make(self, *recipes: Callable[[], None]) -> None:
-        """Run the stages of these methods, and tell how far it is."""
-        done, self.counting = {*self.done}, True
+        """Run the stages that these methods plan, and tell how far it is."""
         for recipe in recipes:
             recipe()
-        total, self.done, self.counting = len(self.done) - len(done), done, False
-        if not total:
-            return
-        with Progress(total, "rank", "step") as self.progress:
-            for recipe in recipes:
-                recipe()
+        steps, self.planned = self.planned, {}
+        with Progress(len(steps), "rank", "step") as progress:
+            for step, planned in steps.items():
+                self._run(*planned)
+                self.done.add(step)
+                progress.advance(note=str(step[0]))
 
-    def run(self, name: str, /, **options: Any) -> None:
-        """Run a stage, unless its outputs are current. ``options`` are its files, by patterns of
-        ``paths``, and the wildcards beside those of the cell."""
-        stage = stages()[name]
-        parameters = {parameter.name: parameter for parameter in stage.parameters}
-        wildcards = {**self.cell, **{k: v for k, v in options.items() if k not in parameters}}
-        if (step := (name, *wildcards.values())) in self.done:
-            return
-        self.done.add(step)
-        if self.counting:
-            return
+    def _run(self, stage: Stage, wildcards: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """Run a stage, unless its outputs are current."""
         files = {}
-        for option, parameter in parameters.items():
-            usual = USUAL.get(option) if parameter.is_required else parameter.default
-            placed = self._place(options.get(option, usual), wildcards)
+        for parameter in stage.parameters:
+            usual = USUAL.get(parameter.name) if parameter.is_required else parameter.default
+            placed = self._place(options.get(parameter.name, usual), wildcards)
             is_single = isinstance(placed, list) and not parameter.is_list
-            files[option] = next(iter(placed), None) if is_single else placed
+            files[parameter.name] = next(iter(placed), None) if is_single else placed
+        if self.gpus and stage.name == "embed":
+            require_cuda(self.gpus, self.path(paths.MODEL_CARD))
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
-        log = self.root.joinpath("logs", name.replace("-", "_"), *map(str, wildcards.values()))
+        name = stage.name.replace("-", "_")
+        log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
-        hidden = {} if sees_gpu else {VISIBLE: ""}
-        with variables(**hidden), claimed(job.outputs):
+        with variables(**({} if sees_gpu else {VISIBLE: ""})), claimed(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 with _logged(log.with_name(f"{log.name}.log")):
                     job.run()
             if self.record is not None:
                 self.record.add(job, wildcards)
-        self.progress.advance(note=name)
 
     def path(self, pattern: str, **wildcards: Any) -> Path:
         """Return the file of a pattern of ``paths`` in the folder of this cell."""
@@ -279,9 +282,8 @@ class Pipeline:
         """Return patterns as the files of a cell."""
         if isinstance(files, str):
             return paths.under(self.root, files, **wildcards)
-        if isinstance(files, list):
-            return [self._place(file, wildcards) for file in files]
-        return files
+        many = isinstance(files, list)
+        return [self._place(file, wildcards) for file in files] if many else files
 
 
 def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RESULTS) -> str:
@@ -306,3 +308,39 @@ def _logged(log: Path) -> Iterator[None]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
         yield
+
+
+def fits_one_process(args: Namespace, config: Mapping[str, Any]) -> bool:
+    """Tell whether the grid of a configuration is one cell, whose model is not to be trained or
+    divided, and nothing is asked of Snakemake."""
+    if args.snakemake_args or args.profile != _run.PROFILE or args.dry_run:
+        return False
+    models = [config["models"][name] for name in config["grid"]["models"]]
+    trains = any(
+        "embeddings" not in model and not (model["contaminated"] and model["base"] is None)
+        for model in models
+    )
+    is_divided = config["execution"]["gpus_per_job"] > 1
+    return len([*grid.cells(config["grid"])]) == 1 and not trains and not is_divided
+
+
+@contextlib.contextmanager
+def open_pipeline(
+    args: Namespace, configfile: Path, config: Mapping[str, Any]
+) -> Iterator[Callable[[Mapping[str, Any]], Pipeline]]:
+    """Hold this folder, and a GPU where the model can use one. Give what makes the pipeline of the
+    grid's one cell, of this configuration or of another one for the same. Raises ``UserError``
+    where a run works in this folder."""
+    from mamushi.data import remote
+
+    for url in fetched_urls(_run.read(configfile)).values():
+        remote.fetch_copy(url)
+    (cell,) = grid.cells(config["grid"])
+    if args.cores:
+        os.environ[WORKERS] = str(args.cores)
+    is_on_gpu = "source" in config["models"][cell["model"]]
+    is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
+    with hooks.only_run(), leased(is_on_gpu) as lease:
+        gpus = (lease or scheduled()) if is_on_gpu else None
+        yield partial(Pipeline, cell=cell, record=Record([configfile]), gpus=gpus)
+    shutil.rmtree(paths.CLAIMS, ignore_errors=True)

@@ -18,8 +18,8 @@ from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
 from mamushi_curate.listed import RowRemoval
-from mamushi_curate.tables.columnar import Reader, library_errors, open_reader
 from mamushi_curate.tables.opening import open_binary
+from mamushi_curate.tables.readers import Reader, library_errors, open_reader
 
 
 def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]) -> str:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mamushi.errors import UserError
-from mamushi_curate.tables.columnar import column_of
+from mamushi_curate.tables.columns import column_of
 from mamushi_curate.tables.expression import columns_in, evaluate
 
 ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None} | {

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mamushi_curate.tables.other_columns import numbers_or_categories, other_columns
+from mamushi_curate.tables.columns import numbers_or_categories, other_columns
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

@@ -20,10 +20,9 @@ from mamushi.io.copies import display_url, is_remote
 from mamushi.io.digests import versions
 from mamushi.io.files import sha256, write_json
 from mamushi_curate.commands import _places, _row_options
-from mamushi_curate.listed import RowRemoval
 
 if TYPE_CHECKING:
-    from mamushi_curate.listed import ListedTexts
+    from mamushi_curate.listed import ListedTexts, RowRemoval
     from mamushi_curate.rewriting import Rewritten
 
 ROW_NUMBERS = "the number of the row, from 1"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +22,7 @@ from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.tensors import trained_metadata
 from mamushi.registry import load, plugins
 from mamushi_curate.commands import _places, _row_options
-from mamushi_curate.listed import RowRemoval
-from mamushi_curate.tables import readers
 from mamushi_curate.tables.conversations import Conversations
-from mamushi_curate.tables.lines import Dialect
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts
@@ -84,65 +80,53 @@ def run(args: argparse.Namespace) -> None:
     elif args.list is None or args.to is None:
         do = "give a LIST and --to, or --model-card and --trained"
         raise UserError("nothing to export", do=do)
-    elif args.to not in _FORMATS:
-        load("format", args.to).write(args.list, args.out)
+    elif args.to == "jsonl":
+        with new_folder(args.out) as folder:
+            _write_splits(folder, read_list(args.list), args)
+    elif args.to == "ids":
+        for name in (ids := read_list(args.list).exported()):
+            if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
+                problem = f"the id {name!r} has a line end or white space, which no line can have"
+                raise UserError(problem, where=args.list, do="give the list itself to apply")
+        write_text(args.out, "".join(f"{name}\n" for name in ids))
     else:
-        listed = read_list(args.list)
-        if args.to == "ids":
-            _write_ids(listed, args.out)
-        else:
-            with new_folder(args.out) as folder:
-                _write_splits(folder, _rows(listed, args, listed.dialect(args)))
+        load("format", args.to).write(args.list, args.out)
     print(args.out)
     _as_json.put({"written": args.out})
 
 
-def _write_ids(listed: ListedTexts, out: Path) -> None:
-    """Write ids to a text file. Raises ``UserError`` for ids that such a file cannot hold."""
-    for name in (ids := listed.exported()):
-        if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
-            problem = f"the id {name!r} has a line end or white space, which plain text cannot hold"
-            raise UserError(problem, where=listed.path, do="give the list itself to mamushi apply")
-    write_text(out, "".join(f"{name}\n" for name in ids))
+def _write_splits(folder: Path, listed: ListedTexts, args: argparse.Namespace) -> None:
+    """Write id and text, or conversation as it is, of each row of the table in ``--data``, else of
+    the texts that were ranked, by whether it is on the list. Raises ``UserError`` for a table that
+    is not the one that was ranked."""
+    from mamushi_curate.listed import RowRemoval
+    from mamushi_curate.tables import readers
 
-
-def _write_splits(folder: Path, rows: Iterator[tuple[dict[str, Any], bool]]) -> None:
-    with (
-        (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
-        (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
-    ):
-        for row, on_the_list in rows:
-            line = json.dumps(row, ensure_ascii=False, default=str)
-            (forget if on_the_list else retain).write(f"{line}\n")
-    # Its header names the splits to `load_dataset`.
-    (folder / "README.md").write_text(README, encoding="utf-8")
-
-
-def _rows(
-    listed: ListedTexts, args: argparse.Namespace, dialect: Dialect
-) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Iterate over id and text, or conversation as it is, of each row of the table in ``--data``,
-    else over those of the texts that were ranked, and whether the row is on the list. Raises
-    ``UserError`` for a table that is not the one that was ranked."""
-    needed: list[str] = []
-    if args.data is not None:
-        data, removal = args.data, listed.removal(args, args.data)
-        column = removal.text or args.text or (listed.rows or {}).get("text") or "text"
+    data, column, needed = args.data, args.text, list[str]()
+    if data is not None:
+        removal = listed.removal(args, data)
+        column = removal.text or column or (listed.rows or {}).get("text") or "text"
     else:
         data, column, needed = listed.of_run("examples"), "text", ["section"]
         removal = RowRemoval(listed.all, "id", "text", texts=listed.texts, missing_ids=True)
     texts = Conversations(column, removal.part)
     columns = [*needed, *texts.columns, *removal.columns]
-    for place, cells in readers.table_rows(data, columns, dialect):
-        gone = removal.of(cells, place) is None
-        if needed and cells["section"] != INFERENCE:
-            continue
-        spoken: dict[str, Any] = {"text": texts.read(cells, place).text}
-        if texts.are_turns:
-            spoken = {name: cells.get(name) for name in texts.columns}
-        name = removal.read if removal.column is None else cells.get(removal.column)
-        yield {"id": name_of(name), **spoken}, gone
+    with (
+        (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
+        (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
+    ):
+        for place, cells in readers.table_rows(data, columns, listed.dialect(args)):
+            file = forget if removal.of(cells, place) is None else retain
+            if needed and cells["section"] != INFERENCE:
+                continue
+            name = removal.read if removal.column is None else cells.get(removal.column)
+            row: dict[str, Any] = {"id": name_of(name), "text": texts.read(cells, place).text}
+            if texts.are_turns:
+                row = {"id": row["id"], **{name: cells.get(name) for name in texts.columns}}
+            file.write(f"{json.dumps(row, ensure_ascii=False, default=str)}\n")
     removal.check(data)
+    # Its header names the splits to `load_dataset`.
+    (folder / "README.md").write_text(README, encoding="utf-8")
 
 
 def _write_model(folder: Path, args: argparse.Namespace) -> None:

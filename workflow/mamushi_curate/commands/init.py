@@ -27,7 +27,6 @@ from mamushi.io.files import write_text
 from mamushi.io.tabular import FORMATS, PACKED
 from mamushi.registry import load
 from mamushi_curate.commands import _embedder, _places, _row_options
-from mamushi_curate.tables import readers
 from mamushi_curate.tables.conversations import text_columns
 from mamushi_curate.tables.lines import Dialect, check_columns
 
@@ -124,6 +123,7 @@ def write_configuration(args: argparse.Namespace) -> None:
     if args.data is None:
         raise UserError("DATA is missing", do="give the table of texts (a file or folder)")
     path = _places.fetched_place(args, "data")
+    from mamushi_curate.tables import readers
     from mamushi_curate.tables.expression import columns_in
 
     columns = readers.columns(path, Dialect.of(vars(args)))

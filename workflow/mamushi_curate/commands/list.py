@@ -19,7 +19,7 @@ from mamushi.config.selectors import token_rankings
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
-from mamushi_curate import one_process
+from mamushi_curate.pipeline import fits_one_process, likely_budget, open_pipeline
 from mamushi_runs.commands import _run
 
 
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     # Of a corpus, every list can have its manifest.
     with_manifests = [of for of in lists if unlabelled(config["datasets"][of["dataset"]])]
     status = 0
-    if one_process.suits(args, config):
-        with one_process.held(args, configfiles[-1], config) as pipeline:
+    if fits_one_process(args, config):
+        with open_pipeline(args, configfiles[-1], config) as pipeline:
             ranking = pipeline(config)
             ranking.make(
                 ranking.make_vectors,
@@ -85,7 +85,6 @@ def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> s
     from mamushi.io.domains import FORGET, INFERENCE
     from mamushi.io.files import read_json
     from mamushi.selection.removals import share_of
-    from mamushi_curate.pipeline import likely_budget
 
     if args.likely:
         return likely_budget(cell, selector)

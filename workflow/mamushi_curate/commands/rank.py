@@ -21,8 +21,7 @@ from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.registry import tree
-from mamushi_curate import one_process
-from mamushi_curate.pipeline import FIGURE
+from mamushi_curate.pipeline import FIGURE, fits_one_process, open_pipeline
 from mamushi_runs.commands import _run
 
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     config = _run.check([args.out])
     cells = [*grid.cells(config["grid"])]
     is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
-    if is_here := one_process.suits(args, config):
+    if is_here := fits_one_process(args, config):
         _rank_here(args, config, is_seen)
     elif (status := _rank_by_workflow(args, config, cells)) or _run.is_dry(args):
         _as_json.put([])
@@ -81,7 +80,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
     from mamushi.commands import show
     from mamushi_runs import hooks
 
-    with one_process.held(args, args.out, config) as pipeline:
+    with open_pipeline(args, args.out, config) as pipeline:
         if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):
             lists = pipeline(_run.check([args.out, QUICK]))
             lists.make(lists.make_lists, lists.make_page)

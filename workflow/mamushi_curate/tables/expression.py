@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mamushi.errors import UserError
-from mamushi_curate.tables.columnar import filled
+from mamushi_curate.tables.columns import filled
 
 _QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""

@@ -5,13 +5,18 @@ counts from 1 without the header; of CSV also with the line on which the row end
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mamushi.data.cells import Cells, mapped, plain, store
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.domains import name_of
@@ -23,11 +28,10 @@ from mamushi_curate.tables.lines import (
     records,
     shown_name,
 )
-
-if TYPE_CHECKING:
-    from mamushi.data.cells import Cells
+from mamushi_curate.tables.opening import open_binary
 
 COLUMNAR = ("parquet", "arrow")
+ARROW_FILE = b"ARROW1"
 FIRST = 100
 """Rows of JSON Lines whose keys are taken for the columns."""
 
@@ -77,17 +81,12 @@ def _mapped_columns(
     files: Sequence[Path], needed: Sequence[str], digests: dict[str, str]
 ) -> list[Cells]:
     """Return the places of all rows of Parquet or Arrow, and the ``needed`` columns."""
-    import pyarrow as pa
-
-    from mamushi.data.cells import Cells, mapped, plain
-    from mamushi_curate.tables.columnar import column_names, opened_columns, select
-
     # Longer than each of the names, and so none of them.
     schemas, place = [], "_".join(["", *needed, ""])
     for file in files:
-        with opened_columns(file) as (schema, _):
-            check_columns(file, column_names(schema), needed)
-            empty = select(schema.empty_table(), [*needed])
+        with open_columns(file) as reader:
+            check_columns(file, column_names(reader.schema), needed)
+            empty = select(reader.schema.empty_table(), [*needed])
             types = [plain(column.combine_chunks()).type for column in empty.columns]
             schemas.append(pa.schema([(place, pa.string()), *zip(needed, types, strict=True)]))
     schema = pa.unify_schemas(schemas, promote_options="permissive")
@@ -95,8 +94,8 @@ def _mapped_columns(
     def tables() -> Iterator[pa.Table]:
         for file in files:
             name, numbers = shown_name(file), count(1)
-            with opened_columns(file, digests) as (_, read):
-                for table in read([*needed]):
+            with open_columns(file, digests) as reader:
+                for table in reader.blocks([*needed]):
                     table.validate(full=True)
                     for batch in table.to_batches():
                         places = [f"{name}, row {next(numbers)}" for _ in range(len(batch))]
@@ -110,8 +109,6 @@ def _stored_columns(
     path: Path, needed: Sequence[str], digests: dict[str, str], dialect: Dialect, is_json: bool
 ) -> list[Cells]:
     """Return the places of all rows of another format, and the ``needed`` columns."""
-    from mamushi.data.cells import Cells, store
-
     names = dict[str, None]()
 
     def rows() -> Iterator[tuple[str, ...]]:
@@ -138,37 +135,26 @@ def table_rows(
     of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of each file that was
     read is noted there. Raises ``UserError`` as ``read_file_columns``."""
     for file in tabular.find(path):
-        if tabular.format_of(file) in COLUMNAR:
-            yield from _columnar_rows(file, needed, digests)
+        if tabular.format_of(file) not in COLUMNAR:
+            for record in records(file, needed, dialect=dialect, digests=digests):
+                if record.cells is not None and not record.is_header:
+                    yield record.place, record.cells
             continue
-        for record in records(file, needed, dialect=dialect, digests=digests):
-            if record.cells is not None and not record.is_header:
-                yield record.place, record.cells
-
-
-def _columnar_rows(
-    path: Path, needed: Sequence[str], digests: dict[str, str] | None
-) -> Iterator[TableRow]:
-    from mamushi.data.cells import Cells
-    from mamushi_curate.tables.columnar import opened_columns
-
-    numbers, name = count(1), shown_name(path)
-    with opened_columns(path, digests) as (_, tables):
-        for table in tables(list(dict.fromkeys(needed))):
-            cells = [[*Cells(column)] for column in table.columns]
-            for row in zip(*cells, strict=True) if cells else repeat((), table.num_rows):
-                place = f"{name}, row {next(numbers)}"
-                yield place, dict(zip(table.column_names, row, strict=True))
+        numbers, name = count(1), shown_name(file)
+        with open_columns(file, digests) as reader:
+            for table in reader.blocks(list(dict.fromkeys(needed))):
+                cells = [[*Cells(column)] for column in table.columns]
+                for row in zip(*cells, strict=True) if cells else repeat((), table.num_rows):
+                    place = f"{name}, row {next(numbers)}"
+                    yield place, dict(zip(table.column_names, row, strict=True))
 
 
 def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     """Return the names of all columns of a table; of JSON Lines those of the first rows."""
     file = tabular.find(path)[0]
     if tabular.format_of(file) in COLUMNAR:
-        from mamushi_curate.tables.columnar import column_names, opened_columns
-
-        with opened_columns(file) as (schema, _):
-            return column_names(schema)
+        with open_columns(file) as reader:
+            return column_names(reader.schema)
     names: dict[str, None] = {}
     for record in islice((row for row in records(file, (), dialect=dialect) if row.cells), FIRST):
         names |= dict.fromkeys(record.cells or ())
@@ -184,3 +170,92 @@ def name_at(value: Any, column: str, place: object) -> str | None:
         problem = f"column {column!r} is {value!r:.60}, not one value"
         raise UserError(problem, where=place, do="name a column of numbers or text")
     return name_of(value)
+
+
+# Parquet and Arrow --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A Parquet file, Arrow file or Arrow stream that is open; a stream is read once."""
+
+    path: Path
+    source: Any
+
+    @property
+    def schema(self) -> Any:
+        """Return the schema as Arrow has it."""
+        return self.source.schema_arrow if self.is_parquet else self.source.schema
+
+    @property
+    def is_parquet(self) -> bool:
+        """Return whether its blocks are row groups; of Arrow they are record batches."""
+        return tabular.format_of(self.path) == "parquet"
+
+    def blocks(self, names: list[str] | None = None) -> Iterator[Any]:
+        """Iterate over its blocks as tables, with some columns or all. Raises ``UserError`` for a
+        column that is not there."""
+        check_columns(self.path, column_names(self.schema), names or ())
+        if self.is_parquet:
+            for number in range(self.source.num_row_groups):
+                yield select(self.source.read_row_group(number, columns=names), names)
+            return
+        is_file, batches = hasattr(self.source, "get_batch"), self.source
+        if is_file:
+            batches = map(self.source.get_batch, range(self.source.num_record_batches))
+        for batch in batches:
+            # The library takes on trust where each value begins and ends.
+            batch.validate(full=True)
+            yield select(pa.Table.from_batches([batch]), names)
+
+
+def column_names(fields: Iterable[Any], outer: str = "") -> list[str]:
+    """Return the names of columns, and behind them of those within others, as ``post.body``."""
+    names, inner = [f"{outer}{column.name}" for column in fields], list[str]()
+    for name, column in zip(names, fields, strict=True):
+        if str(column.type).startswith("struct"):
+            inner += column_names(column.type, f"{name}.")
+    return [*names, *(name for name in inner if name not in names)]
+
+
+def select(table: Any, names: list[str] | None) -> Any:
+    """Return a table with some of its columns, or all (None)."""
+    inner = table
+    while lacking := {*(names or ())} - {*table.column_names}:
+        inner = inner.flatten()
+        for name in lacking & {*inner.column_names}:
+            table = table.append_column(name, inner[name])
+    return table if names is None else table.select(names)
+
+
+def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
+    """Return the reader of an open file, whatever was read of it; ``int96``: the unit in which old
+    times of Parquet are read."""
+    handle.seek(0)
+    is_arrow_file = handle.read(len(ARROW_FILE)) == ARROW_FILE
+    handle.seek(0)
+    if tabular.format_of(path) == "parquet":
+        # A file by itself: the names of folders above it are no columns.
+        return Reader(path, pq.ParquetFile(handle, coerce_int96_timestamp_unit=int96))
+    return Reader(path, (pa.ipc.open_file if is_arrow_file else pa.ipc.open_stream)(handle))
+
+
+@contextlib.contextmanager
+def open_columns(path: Path, digests: dict[str, str] | None = None) -> Iterator[Reader]:
+    """Open a Parquet file, an Arrow file or an Arrow stream. Raises ``UserError`` for what cannot
+    be read, also while it is read; ``digests`` as of ``opening.open_binary``."""
+    with library_errors(path), open_binary(path, digests) as handle:
+        yield open_reader(path, handle)
+
+
+@contextlib.contextmanager
+def library_errors(path: Path) -> Iterator[None]:
+    """Turn what the library says of a file into a ``UserError``."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # The file system's, perhaps of what is written meanwhile.
+        kind = "a Parquet file" if tabular.format_of(path) == "parquet" else "an Arrow file"
+        problem = f"cannot be read as {kind} ({error})"
+        raise UserError(problem, where=path, do="name it by what it is, or make it again") from None

@@ -16,11 +16,10 @@ from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
 from mamushi.io.domains import SECTIONS, TURNS, name_of
-from mamushi_curate.tables.columnar import column_of, filled
+from mamushi_curate.tables.columns import column_of, filled, numbers_or_categories
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
 from mamushi_curate.tables.expression import columns_in, evaluate
 from mamushi_curate.tables.lines import check_text
-from mamushi_curate.tables.other_columns import numbers_or_categories
 from mamushi_curate.tables.readers import FileTable, name_at
 
 _SHOWN, _LONGEST, _MARKING = 5, 40, 3

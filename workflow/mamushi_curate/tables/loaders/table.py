@@ -147,8 +147,8 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def read_raw(settings: Mapping[str, Any]) -> Raw:
     """Read the table as it is. Raises ``UserError`` as ``load``."""
     from mamushi_curate.tables import readers
+    from mamushi_curate.tables.columns import other_columns
     from mamushi_curate.tables.lines import Dialect
-    from mamushi_curate.tables.other_columns import other_columns
     from mamushi_curate.tables.rows import needed_columns, raw_of
 
     path, dialect = Path(settings["path"]), Dialect.of(settings)

@@ -1,5 +1,5 @@
-"""The columns of a user's table that no setting names, as far as they may give the domain away:
-numbers, dates and categories."""
+"""What columns of a user's table hold: the types of cells that are text, and of those that no
+setting names, as far as they may give the domain away, numbers, dates and categories."""
 
 from __future__ import annotations
 
@@ -66,3 +66,30 @@ def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         return None
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
+
+
+def column_of(cells: Any, *, typed: bool) -> Any:
+    """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
+    become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
+    texts. Raises ``pa.ArrowException`` or ``OverflowError`` for cells of several types."""
+    column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
+    if typed:
+        # Arrow compares no numbers of 16 bits; as decimals they are what was written.
+        return pa.chunked_array([[*cells]]) if pa.types.is_float16(column.type) else column
+    text = pc.utf8_trim_whitespace(filled(column))
+    if pc.all(pc.is_in(pc.utf8_lower(text), pa.array(["true", "false", None]))).as_py():
+        return pc.equal(pc.utf8_lower(text), "true")
+    is_long = pc.any(pc.match_substring_regex(text, r"^[+-]?\d{16,}$")).as_py()
+    for kind in (pa.int64(), pa.int64() if is_long else pa.float64()):
+        with contextlib.suppress(pa.ArrowException):
+            return text.cast(kind)
+    return column
+
+
+def filled(column: Any) -> Any:
+    """Return a column in which texts of white space are null: text formats have no other way to say
+    that a cell is empty."""
+    if not pa.types.is_string(column.type):
+        return column
+    empty = pc.equal(pc.utf8_trim_whitespace(column), "")
+    return pc.if_else(empty, pa.scalar(None, pa.string()), column)
