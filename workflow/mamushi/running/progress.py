@@ -1,31 +1,35 @@
-"""Progress with an estimate of the time left: one line that changes where a person looks on, in a
-terminal or a notebook, else lines that ``tail -f`` can follow."""
+"""Progress with an estimate of the time left: a bar where a person looks on, in a terminal or a
+notebook, else lines that ``tail -f`` can follow."""
 
 from __future__ import annotations
 
 import sys
 import time
 from datetime import timedelta
+from typing import Any
 
 
 class Progress:
-    """Counts ``done`` of ``total`` units; prints every some seconds, and at the end:
+    """Counts ``done`` of ``total`` units; prints a line every ``every`` seconds, and at the end:
     ``contaminated: 120/560 steps, 21%, 0:00:12 gone, 0:00:45 left, loss 3.21``."""
 
-    def __init__(self, total: int, label: str, unit: str, *, start: int = 0):
-        self.total, self.label, self.unit = total, label, unit
+    def __init__(self, total: int, label: str, unit: str, *, start: int = 0, every: float = 10.0):
+        self.total, self.label, self.unit, self.every = total, label, unit, every
         self.done = self.start = start
         self.began = self.printed = time.monotonic()
+        self.bar: Any = None
         # A kernel's stream says so, too.
-        self.is_seen = sys.stderr.isatty()
-        self.every = 0.5 if self.is_seen else 10.0
+        if sys.stderr.isatty():
+            from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+            self.bar = tqdm(total=total, initial=start, desc=label, unit=f" {unit}s", leave=False)
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self.is_seen:
-            print(file=sys.stderr)
+        if self.bar is not None:
+            self.bar.close()
 
     def due(self) -> bool:
         """Return whether the next ``advance`` will show its note, which is then computed."""
@@ -34,6 +38,10 @@ class Progress:
     def advance(self, units: int = 1, note: str = "") -> None:
         """Count ``units`` more; ``note`` is what else to show now."""
         self.done += units
+        if self.bar is not None:
+            self.bar.set_postfix_str(note or self.bar.postfix or "", refresh=False)
+            self.bar.update(units)
+            return
         now = time.monotonic()
         if now - self.printed < self.every and self.done < self.total:
             return
@@ -42,7 +50,4 @@ class Progress:
         line = f"{self.label}: {self.done}/{self.total} {self.unit}s"
         line += f", {self.done / max(self.total, 1):.0%}"
         line += f", {timedelta(0, gone)} gone, {timedelta(0, left)} left"
-        line += f", {note}" if note else ""
-        # Back to the begin of the line, of which nothing stays.
-        begin, end = ("\r\x1b[K", "") if self.is_seen else ("", "\n")
-        print(f"{begin}{line}", end=end, file=sys.stderr, flush=True)
+        print(line + (f", {note}" if note else ""), file=sys.stderr, flush=True)
