@@ -62,39 +62,3 @@ def write_scores(
         "fold": pa.nulls(len(ids), pa.int16()) if fold is None else pa.array(fold, pa.int16()),
     }
     write_table(path, schemas.SCORES, columns, metadata=metadata)
-
-
-def write_refits(
-    path: Path,
-    ids: Sequence[str],
-    domain: Sequence[str],
-    scores: Sequence[tuple[str, int, Any]],
-    fold: Any = None,
-) -> None:
-    """Refits: the part, the number and the scores of each."""
-    n, times = len(ids), len(scores)
-    values = np.concatenate([np.array(each, dtype=np.float64) for _, _, each in scores])
-    columns = {
-        **{"id": [*ids] * times, "domain": [*domain] * times},
-        "refit": pa.array([number for _, number, _ in scores for _ in ids], pa.int16()),
-        "part": [part for part, _, _ in scores for _ in ids],
-        "score": pa.array(values, from_pandas=True),
-        "fold": pa.nulls(n * times, pa.int16())
-        if fold is None
-        else pa.array(np.tile(fold, times), pa.int16()),
-    }
-    write_table(path, schemas.REFITS, columns)
-
-
-def write_embeddings(
-    path: Path,
-    ids: Sequence[str],
-    domain: Sequence[str],
-    x: np.ndarray,
-    metadata: Mapping[str, Any] | None = None,
-) -> None:
-    """Embeddings (n, d) of float16."""
-    kind = schemas.EMBEDDINGS.columns[-1].field(x.shape[1]).type
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), type=kind)
-    columns = {"id": ids, "domain": domain, "embedding": vectors}
-    write_table(path, schemas.EMBEDDINGS, columns, metadata=metadata)

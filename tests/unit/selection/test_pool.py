@@ -1,6 +1,7 @@
 """The pool, its ranking, folds, statistics and rank measures."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
@@ -8,20 +9,25 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
-from mamushi.io import vectors
+from mamushi.io import schemas, vectors
+from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, spearman
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import rank_forget, read_pool
 from mamushi.selection.statistics import sums
-from tests.support.score_files import write_embeddings, write_examples
+from tests.support.score_files import write_examples
 
 
 def write_inputs(folder, embeddings, ids, domains, *, listed=None, listed_domains=None):
     """Another section has other examples, which are none of the pool's business."""
     paths = folder / "embeddings.parquet", folder / "examples.parquet"
-    write_embeddings(paths[0], ids, domains, np.asarray(embeddings, dtype=np.float16))
+    x = np.asarray(embeddings, dtype=np.float16)
+    kind = schemas.EMBEDDINGS.columns[-1].field(x.shape[1]).type
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), type=kind)
+    columns = {"id": ids, "domain": domains, "embedding": vectors}
+    write_table(paths[0], schemas.EMBEDDINGS, columns)
     listed, domains = listed or ids, listed_domains or domains
     more = {"text": ["words"] * (len(listed) + 1)}
     more["section"] = ["inference"] * len(listed) + ["evaluation"]
