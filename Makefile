@@ -37,7 +37,7 @@ $(TESTED): $(READY)
 	touch $@
 
 # The start page, with a link to the report that was written last.
-START := $(BIN)/python -c 'from mamushi_runs.hooks import print_start_page; print_start_page()'
+START := $(BIN)/python -c 'from mamushi_cluster.hooks import print_start_page; print_start_page()'
 
 demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
 	$(SNAKEMAKE) --profile profiles/demo

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mamushi.config.complete import complete
-from mamushi_runs.forecast import Job, gpu_seconds, model_size
+from mamushi_cluster.forecast import Job, gpu_seconds, model_size
 from tests.support.workflow import ROOT, plan, run
 
 

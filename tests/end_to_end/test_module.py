@@ -48,7 +48,7 @@ rule cleaned:
 
 
 # Snakemake runs the hooks of the main workflow alone.
-from mamushi_runs import hooks
+from mamushi_cluster import hooks
 
 
 onstart:

@@ -12,7 +12,7 @@ import pytest
 from tests.support.workflow import ROOT
 
 WORKFLOW = ROOT / "workflow"
-PACKAGES = ("mamushi", "mamushi_curate", "mamushi_extras", "mamushi_runs")
+PACKAGES = ("mamushi", "mamushi_curate", "mamushi_extras", "mamushi_cluster")
 MODULES = {
     ".".join(path.relative_to(WORKFLOW).with_suffix("").parts).removesuffix(".__init__"): path
     for package in PACKAGES
@@ -27,7 +27,7 @@ LEVELS = (
 """Rooms of the core in the order of the data's way. `io` is before `config`, which checks paths."""
 CORE = [name for name in MODULES if name.startswith("mamushi.")]
 EXTRAS = [name for name in MODULES if name.startswith("mamushi_extras.")]
-SNAKEMAKE = {"mamushi_runs", "snakemake", "snakemake_interface_executor_plugins"}
+SNAKEMAKE = {"mamushi_cluster", "snakemake", "snakemake_interface_executor_plugins"}
 
 
 @cache

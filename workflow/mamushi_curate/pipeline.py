@@ -23,9 +23,9 @@ from mamushi.running.locks import claimed, leased
 from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, scheduled, variables
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
-from mamushi_runs import hooks
-from mamushi_runs.commands import _run
-from mamushi_runs.record import Record
+from mamushi_cluster import hooks
+from mamushi_cluster.commands import _run
+from mamushi_cluster.record import Record
 
 FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""

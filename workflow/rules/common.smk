@@ -21,8 +21,8 @@ from mamushi.stages.analyses import described_selectors
 from mamushi.stages import tables
 from mamushi.stages.models import model_files
 from mamushi.stages.probe import judged_files
-from mamushi_runs import hooks, record
-from mamushi_runs.resources import JobResources
+from mamushi_cluster import hooks, record
+from mamushi_cluster.resources import JobResources
 
 # A grid of thousands of jobs makes millions of objects that live to the end; collecting among them
 # at every 700th new one costs 15% of a dry run.

@@ -13,8 +13,8 @@ import pytest
 from mamushi.evidence.advice import take
 from mamushi.io import paths
 from mamushi.io.files import write_json
+from mamushi_cluster import hooks
 from mamushi_extras.pages.start import write_start_page
-from mamushi_runs import hooks
 from tests.support.ranked_files import (
     BOUND,
     CELL,

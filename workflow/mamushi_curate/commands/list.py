@@ -19,8 +19,8 @@ from mamushi.config.selectors import token_rankings
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
+from mamushi_cluster.commands import _run
 from mamushi_curate.pipeline import fits_one_process, likely_budget, open_pipeline
-from mamushi_runs.commands import _run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,8 +21,8 @@ from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.registry import tree
+from mamushi_cluster.commands import _run
 from mamushi_curate.pipeline import FIGURE, fits_one_process, open_pipeline
-from mamushi_runs.commands import _run
 
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
 """What is laid over a configuration to do without refits."""
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) -> None:
     """Run the stages in this process: lists and page first, then how certain they are."""
     from mamushi.commands import show
-    from mamushi_runs import hooks
+    from mamushi_cluster import hooks
 
     with open_pipeline(args, args.out, config) as pipeline:
         if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):

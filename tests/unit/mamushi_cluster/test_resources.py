@@ -12,7 +12,7 @@ import yaml
 from mamushi.config.complete import complete
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi_runs.resources import JobResources
+from mamushi_cluster.resources import JobResources
 from tests.support.workflow import ROOT
 
 TINY, GEMMA = "tiny_one", "gemma-2-2b"

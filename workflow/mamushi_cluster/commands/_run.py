@@ -14,9 +14,9 @@ from mamushi.commands import _as_json
 from mamushi.errors import UserError, located
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, wait_for
-from mamushi_runs import hooks
-from mamushi_runs.hooks import MINE
-from mamushi_runs.record import date_back
+from mamushi_cluster import hooks
+from mamushi_cluster.hooks import MINE
+from mamushi_cluster.record import date_back
 
 RUNNING = ("--nolock",)
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""

@@ -160,7 +160,8 @@ def estimate(config: Config, job: Job) -> tuple[float | None, str]:
 @cache
 def _took(pattern: str) -> list[float]:
     """Return the seconds of the jobs whose logs have these paths."""
-    ends = (path.read_text("utf-8", "replace")[-200:] for path in Path().glob(pattern))
+    logs = filter(Path.is_file, Path().glob(pattern))
+    ends = (path.read_text("utf-8", "replace")[-200:] for path in logs)
     return [float(match[1]) for match in map(FINISHED.search, ends) if match]
 
 

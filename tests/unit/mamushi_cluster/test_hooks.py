@@ -17,7 +17,7 @@ from tests.support.processes import until
 from tests.support.workflow import ROOT, environment
 
 SNAKEFILE = """
-from mamushi_runs import hooks
+from mamushi_cluster import hooks
 
 config["models"] = {}
 
@@ -58,7 +58,7 @@ COMMAND = """
 import sys
 from pathlib import Path
 from mamushi import cli
-from mamushi_runs.commands import _run
+from mamushi_cluster.commands import _run
 _run.tree = Path.cwd
 _run.required = lambda args: []
 sys.exit(cli.main(["run", "all", "--profile", "profile"]))

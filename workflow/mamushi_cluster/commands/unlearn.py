@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
-from mamushi_runs.commands import _run
-from mamushi_runs.hooks import MINE
+from mamushi_cluster.commands import _run
+from mamushi_cluster.hooks import MINE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.io import paths
-from mamushi_runs.forecast import Job, expected_texts, gpu_seconds, model_size
+from mamushi_cluster.forecast import Job, expected_texts, gpu_seconds, model_size
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""

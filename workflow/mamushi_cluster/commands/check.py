@@ -14,8 +14,8 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError, told
+from mamushi_cluster.commands import _run
 from mamushi_curate.commands import _embedder
-from mamushi_runs.commands import _run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,9 +19,9 @@ from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
 from mamushi.running.locks import visible
-from mamushi_runs import hooks
-from mamushi_runs.commands import _run
-from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate, model_size
+from mamushi_cluster import hooks
+from mamushi_cluster.commands import _run
+from mamushi_cluster.forecast import TRAINING, UNLEARNING, Job, estimate, model_size
 
 JOB = re.compile(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)+)", re.MULTILINE)
 """A job, and its properties, as Snakemake prints them."""

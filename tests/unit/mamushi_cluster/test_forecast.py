@@ -15,9 +15,9 @@ from mamushi.config.complete import complete
 from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi.lm import parameters, tiny
-from mamushi_runs import forecast
-from mamushi_runs.commands import plan
-from mamushi_runs.forecast import Job, Size, estimate, model_size, training_flop
+from mamushi_cluster import forecast
+from mamushi_cluster.commands import plan
+from mamushi_cluster.forecast import Job, Size, estimate, model_size, training_flop
 from tests.support.models import TRAINING
 from tests.support.workflow import ROOT
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 
 from mamushi.commands import _as_json
-from mamushi_runs.commands import _run
+from mamushi_cluster.commands import _run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,8 @@ import shlex
 from pathlib import Path
 
 from mamushi.commands import _as_json
-from mamushi_runs import hooks
-from mamushi_runs.commands import _run
+from mamushi_cluster import hooks
+from mamushi_cluster.commands import _run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
