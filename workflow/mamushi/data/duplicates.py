@@ -189,10 +189,7 @@ def _blocks(
 
 def _hashed(keys: Sequence[str], words: int) -> tuple[_Places, NDArray[np.uint64]]:
     """Return the distinct shingles of some keys, as the number of the key and a hash of 52 bits,
-    ascending.
-
-    A key of fewer words than a shingle has none: it is like no other.
-    """
+    ascending. A key of fewer words than a shingle has none: it is like no other."""
     divided = pc.split_pattern(pa.array(keys, pa.string()), " ")
     encoded = divided.values.dictionary_encode()
     of_words = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False))

@@ -51,12 +51,10 @@ def build_examples(
     """Return the examples and the duplicates, in the order of the files, and counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
-    each domain in a section, ``data`` the settings of the configuration's section ``data``, of
-    which those of duplicates count where these are dropped. The counts are ``read`` (rows in the
-    files), ``left_out`` (by the loader, with reasons), ``steps`` and ``sections``, by domain, and
-    ``groups``, of a dataset that has groups; and those of ``Raw.counts``. Raises ``UserError`` for
-    duplicated ids, texts that are too long or all empty, a domain without texts, in all or in a
-    section, and a group in two sections.
+    each domain in a section, ``data`` the settings of the configuration's section ``data``. The
+    counts are those of the card, with those of ``Raw.counts``. Raises ``UserError`` for duplicated
+    ids, texts that are too long or all empty, a domain without texts, in all or in a section, and a
+    group in two sections.
     """
     check_unique(raw.ids, raw.places)
     left = _Left(raw.forget)

@@ -137,30 +137,22 @@ def draw(
     return tokens, component
 
 
-def component_log_likelihoods(mixture: Mixture, tokens: ConceptRows) -> NDArray[np.float64]:
-    """Return log q_c of each text given its length, in nats, (N, C), of tokens as from ``draw``."""
-    present = tokens >= 0
-    concept = np.where(present, tokens, 0)
-    before = np.pad(concept[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
-    common = mixture.backbone[before, concept]
-    a = mixture.topic_share
-    logs = (
-        np.log((1 - a) * common + a * topic[before % len(topic), concept])
-        for topic in mixture.topics
-    )
-    return np.stack(
-        [np.where(present, log_probability, 0).sum(axis=1) for log_probability in logs], axis=1
-    )
-
-
 def log_density_ratio(mixture: Mixture, tokens: ConceptRows) -> NDArray[np.float64]:
-    """Return log p1(x)/p2(x) of each text in nats, shape (N,); it is exact."""
-    ratio = np.empty(len(tokens))
+    """Return log p1(x)/p2(x) in nats (N,), exactly, of tokens as from ``draw``."""
+    ratio, a = np.empty(len(tokens)), mixture.topic_share
     for start in range(0, len(tokens), _ROWS):
-        rows = slice(start, start + _ROWS)
-        components = component_log_likelihoods(mixture, tokens[rows])
+        rows = tokens[start : start + _ROWS]
+        present = rows >= 0
+        concept = np.where(present, rows, 0)
+        before = np.pad(concept[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
+        common = (1 - a) * mixture.backbone[before, concept]
+        # log q_c of each text given its length, (N, C).
+        components = np.empty((len(rows), len(mixture.topics)))
+        for topic, component in zip(mixture.topics, components.T, strict=True):
+            logs = np.log(common + a * topic[before % len(topic), concept])
+            component[:] = np.where(present, logs, 0).sum(axis=1)
         p1, p2 = (logsumexp(components, axis=1, b=weights) for weights in mixture.weights)
-        ratio[rows] = p1 - p2
+        ratio[start : start + _ROWS] = p1 - p2
     return ratio
 
 

@@ -40,11 +40,10 @@ def pinned(url: str) -> str:
 
 
 def fetch_copy(url: str, *, refresh: bool = False) -> Path:
-    """Return the copy of what a URL names: a file, a folder, the files of a pattern or a split.
-
-    It is fetched where there is none or it was changed and, with ``refresh``, where its original
-    was. Raises ``UserError`` as ``unsigned``, for what is not there or not allowed, and for a
-    server that does not answer; ``ImportError`` names the package that a kind of URL needs.
+    """Return the copy of what a URL names: a file, a folder, the files of a pattern or a split. It
+    is fetched where there is none or it was changed and, with ``refresh``, where its original was.
+    Raises ``UserError`` for what is not there or not allowed, and for a server that does not
+    answer; ``ImportError`` names the package that a kind of URL needs.
     """
     target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
     if not refresh and _recorded(receipt):

@@ -21,11 +21,9 @@ _TOLERANCE = 1e-9
 def apportion(
     n: int, shares: NDArray[np.float64], owed: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Divide ``n`` rows by largest remainder: counts that sum to ``n``, each its quota rounded.
-
-    ``owed`` is what each section is short of from earlier strata, and is part of its remainder:
-    many small strata then still meet the shares in total. Returns the counts and what is owed now.
-    """
+    """Divide ``n`` rows by largest remainder: counts that sum to ``n``, and what each section is
+    owed then. What it was ``owed`` from earlier strata is part of its remainder, so that many small
+    strata meet the shares in total."""
     quota = n * shares
     counts = np.floor(quota + _TOLERANCE).astype(np.int64)
     # Only a section whose quota is not whole may be rounded up; so no count is off by 1 or more.
@@ -46,10 +44,9 @@ def split_sections(
     """Return the section of each row, shape (n,).
 
     Rows with a ready-made section keep it; the others are divided at random by ``shares`` within
-    each stratum of each domain. A stratum's draw depends on ``seed`` and its own rows alone.
-
-    Rows of one of the ``groups`` go into one section, the largest group first, each to where the
-    rows before it leave the shares least met; rows without one then fill up what is left.
+    each stratum of each domain, by ``seed`` and the stratum's own rows alone. Rows of one of the
+    ``groups`` go into one section, the largest group first, each to where the shares are least met;
+    rows without one then fill up what is left.
     """
     sections = np.array(ready, dtype=object)
     open_rows = np.flatnonzero(np.fromiter((name is None for name in ready), bool, len(ready)))
@@ -116,11 +113,8 @@ def limited(
     limit: Mapping[str, int | None],
     seed: int,
 ) -> NDArray[np.bool_]:
-    """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,).
-
-    A smaller limit keeps a subset of what a larger one keeps. Texts are drawn, not groups: a group
-    of which fewer texts stay is less of a dependence, and the numbers are as they were asked for.
-    """
+    """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,); of
+    a smaller limit a subset of those of a larger one. Texts are drawn, not groups."""
     stays = np.ones(len(forget), dtype=bool)
     for domain, most in ((True, limit["forget"]), (False, limit["retain"])):
         for section in SECTIONS:

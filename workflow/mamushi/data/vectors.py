@@ -39,8 +39,8 @@ def read_aligned(
     further ids of the dataset; of its rows, ``n_left_out`` have neither, and no more unknown ids
     than these are taken. Without a column of ids they are numbers ``by_row``, from 1.
 
-    Raises ``UserError`` for an id that is missing, there twice or unknown, a text without a vector,
-    and a vector that float16 cannot hold; ``ValueError`` for lists of several lengths.
+    Raises ``UserError`` for an id that is missing, there twice or unknown, and a vector that
+    float16 cannot hold; ``ValueError`` for lists of several lengths.
     """
     where = files[0] if len(files) == 1 else files[0].parent
     of_files = [_ids(path, names[0]) for path in files]

@@ -111,14 +111,11 @@ def advice(
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``advice``, one per dataset, model, selector and target.
 
-    ``budget`` is the mean over seeds of the budgets at which their curves get there, linear
-    between those that were evaluated. ``budget_low`` and ``budget_high`` are the least and the
-    greatest budget at which an end of a seed's 95% band gets there, rounded outwards to hundredths.
-    All three are null where nothing can be stood by, and ``reason`` says why.
-
-    ``retraining`` is the budget at which the mean curve over seeds of the rows ``foreseen`` of the
-    table ``predicted`` gets to a share, with its interval. A selector of tokens has no other.
-    Raises ``UserError`` for an unknown target, or a value that it cannot have.
+    ``budget`` is the mean over seeds of where their curves get there, ``budget_low`` and
+    ``budget_high`` the least and the greatest at which an end of a seed's 95% band does, rounded
+    outwards to hundredths; all are null where nothing can be stood by, and ``reason`` says why.
+    ``retraining`` is where the mean curve of the rows ``foreseen`` gets to a share, with its
+    interval. Raises ``UserError`` for an unknown target, or a value that it cannot have.
     """
     frontiers, expected = curves_of(frontier), curves_of(foreseen)
     rows: list[dict[str, Any]] = []

@@ -131,10 +131,8 @@ class RatioScores:
 
 
 def discrimination(a: Doubles, b: Doubles, forget: Mask, fold: Folds, weights: Doubles) -> float:
-    """Return D_a D_b / cov(a, b): differences of the domains' means over the covariance within.
-
-    Both within folds, whose offsets so do not enter. Infinite without a positive covariance.
-    """
+    """Return D_a D_b / cov(a, b), both within folds, whose offsets so do not enter; infinite
+    without a positive covariance."""
     key, group = np.unique(fold * 2 + forget, return_inverse=True)
     mass = np.bincount(group, weights)
     seen = mass > 0
@@ -190,8 +188,8 @@ def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Dou
 def resample(forget: Mask, rng: np.random.Generator, groups: GroupCodes | None = None) -> Doubles:
     """Draw as many examples of each domain with replacement: how often each is drawn, (n,).
 
-    Of ``groups`` (n,) whole ones are drawn, as many as there are in one domain alone and in both.
-    Then a domain's examples weigh as many as it has.
+    Of ``groups`` (n,) whole ones, as many as there are in one domain alone and in both. Then a
+    domain's examples weigh as many as it has.
     """
     codes = np.arange(len(forget)) if groups is None else groups
     times = np.zeros(int(codes.max()) + 1)
@@ -220,10 +218,8 @@ def few_groups(forget: Mask, groups: GroupCodes | None) -> float:
 
 
 def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScores, list[Doubles]]:
-    """Read the scores with their halves, and the scores (n,) of the whole refits, if there are any.
-
-    Raises ``UserError`` when a text has no score, or the refits are of other texts.
-    """
+    """Read the scores with their halves, and those (n,) of the whole refits, if there are any.
+    Raises ``UserError`` when a text has no score, or the refits are of other texts."""
     table = read_table(scores, schemas.SCORES)
     if table["score"].null_count:
         problem = "removal.ratio: this selector has no score for some examples"

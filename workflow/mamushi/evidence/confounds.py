@@ -59,10 +59,8 @@ def leaking_columns(
 ) -> list[dict[str, Any]]:
     """Return the columns (n,) of a table that tell the domain, or that scores follow within the
     forget domain: each with the AUC among texts of equal value and its interval, None where no
-    value is of both domains.
-
-    A column tells the domain where Pearson's chi-squared test says so, for all columns at once at
-    1%, and Cramer's V, corrected for its bias (Bergsma, 2013), is at least ``FOLLOWED``.
+    value is of both domains. A column tells the domain by Pearson's chi-squared test, for all at
+    once at 1%, and a Cramer's V without its bias (Bergsma, 2013) of at least ``FOLLOWED``.
     """
     rows, times = [], DELONG_FACTOR if cross_fitted else 1.0
     for name, values in columns.items():
@@ -173,9 +171,9 @@ def stratified_auc(
 ) -> Interval | None:
     """Return the AUC of scores (n,) over pairs within a stratum, with its interval.
 
-    The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
-    own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
-    that of ``auc_ends``, with ``times`` DeLong's variance, or that by ``groups`` (n,).
+    The mean over strata, weighted by their positives; those with fewer than two of either are left
+    out, None if all are. The interval is that of ``auc_ends``, with ``times`` DeLong's variance, or
+    that by ``groups`` (n,).
     """
     each = [np.flatnonzero(strata == number) for number in np.unique(strata)]
     each = [rows for rows in each if min(positive[rows].sum(), (~positive[rows]).sum()) >= 2]

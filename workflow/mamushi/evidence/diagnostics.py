@@ -106,9 +106,7 @@ def reliability(
 
         P(forget | x) = 1 / (1 + exp(-(l(x) + log(n1 / n2)))).
 
-    Bins hold equal numbers of examples, by the rank of the score: most predictions are near 0 or 1,
-    where bins of equal width would put nearly all of them. Equal scores share a bin; bins that
-    are left empty are left out.
+    Bins hold equal numbers of examples, by the rank of the score; equal scores share one.
     """
     n, n1 = len(score), int(forget.sum())
     predicted = np.exp(-np.logaddexp(0.0, -(score + np.log(n1 / (n - n1)))))

@@ -142,11 +142,10 @@ class Frontier:
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
     ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, and ``lost`` is tau^2.
 
-    Preservation is measured by the region of the order: S holds the retain examples that score
-    higher than the last forget example to go, and of those that tie with it the share that goes of
-    the forget examples that do. Without one it is by the forget examples alone, since p2 = p1 e^-l,
-    as E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ]: the two whole means are the same number,
-    and the quotient makes the curve end where every other does. By chance it is a share.
+    The region S of an order holds the retain examples that score higher than the last forget
+    example to go, and of those that tie with it the share that goes of the forget examples that do.
+    Without one preservation is by the forget examples alone, since p2 = p1 e^-l, as E_p2[ phi(l) ]
+    E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ], a quotient of two estimates of one number.
     """
 
     def __init__(self, l1: Array, l2: Array, pi1: float, lost: float = 0.0) -> None:
@@ -234,12 +233,10 @@ def bands(
     ``removal`` and ``preservation`` in nats, and ``gain`` (the share of the full removal's), of the
     ratio that ``scores`` estimate. All rankings are of these texts.
 
-    A resample draws n1 forget and n2 retain examples with replacement, or their groups
-    (``resample``), the same for all rankings. The ratio is calibrated anew with it, and one of the
-    pairs of halves says what the scores have lost. Each resample is evaluated without that loss,
-    which halves can overstate, and with the loss and ``LOSS_SLACK`` more; a band spans the
-    percentiles of both. Where removing all gains nothing, ``gain`` is not defined, and a resample
-    reaches no share; an end of a band that rests on such resamples is NaN.
+    In each resample of examples the ratio is calibrated anew, and one of the pairs of halves says
+    what the scores have lost. It is evaluated without that loss, which halves can overstate, and
+    with it and ``LOSS_SLACK`` more; a band spans the percentiles of both. An end is NaN where it
+    rests on resamples in which removing all gains nothing.
     """
     rng, forget = np.random.default_rng(seed), scores.forget
     # By side, without the loss and with more than it: a pair (2, B) for each ranking and resample.
@@ -357,10 +354,8 @@ def exact_frontier(
     """Return the ``rows`` of the table ``frontier`` with ``removal_true`` and
     ``preservation_true``, by the exact ``log_ratio`` (n,) of texts of which some are ``forget``.
 
-    By an estimated ratio no region beats that of the estimate itself; by the exact one none beats
-    the oracle's (Proposition "optimal selection"). Both are of the forget texts that go, since p2 =
-    p1 e^-l is exact here. A removal by chance is no region: near a budget of 1 it leaves a thin
-    share of all of p1, which can harm p2 less than any region.
+    By it no region beats the oracle's (Proposition "optimal selection"); a removal by chance is no
+    region. Both are of the forget texts that go, since p2 = p1 e^-l is exact here.
     """
     frontier = Frontier(log_ratio[forget], log_ratio[~forget], float(forget.mean()))
     exact: list[dict[str, Any]] = []

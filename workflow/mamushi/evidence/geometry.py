@@ -73,12 +73,9 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum:
-    """Return the truncated SVD of the rows X (n, d): at most ``components`` components, and never
-    one that holds no variance, so at most the rank of X.
-
-    With n <= ``exact`` by LAPACK's SVD of X, else by the eigenvectors of X^T X. Raises
-    ``ValueError`` when all rows are zero: the domain's embeddings are all the same.
-    """
+    """Return the truncated SVD of the rows X (n, d), of at most ``components`` components and the
+    rank of X: with n <= ``exact`` by LAPACK's SVD of X, else by the eigenvectors of X^T X. Raises
+    ``ValueError`` when the domain's embeddings are all the same."""
     n, d = len(rows.positions), rows.embeddings.shape[1]
     if n <= exact:
         x = np.concatenate(list(rows.blocks()))
@@ -131,11 +128,8 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
 
 def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectrum) -> Doubles:
     """Return the paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the
-    rows of both domains as they were decomposed.
-
-    sigma is sigma / sqrt(n) of its domain, because the larger domain would decide alone. And v_2j
-    is turned so that <v_1j, v_2j> >= 0, so that what the two share cancels.
-    """
+    rows of both domains as they were decomposed. Each sigma is divided by sqrt(n) of its domain,
+    else the larger one would decide, and v_2j is turned so that <v_1j, v_2j> >= 0."""
     turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
     contrast = first.vectors * (first.values / np.sqrt(first.n))
     contrast -= second.vectors * (turn * (second.values / np.sqrt(second.n)))

@@ -53,12 +53,9 @@ def manifest(
     by_chance: bool = False,
 ) -> dict[str, Any]:
     """Return what a trainer needs to know of the removal of the first ``k`` examples of ``scores``,
-    which have the ``separation`` ``separates``.
-
-    ``named`` is added as it is, among it the ``selector`` and the ``stability`` at this budget.
-    ``compared`` says why the ranking is there for comparison alone, if so. ``cross_posts`` counts
-    the texts that stood in both domains, and so are in no list. What is expected is null, with the
-    reason, where the ratio cannot carry it.
+    which have the ``separation`` ``separates``; what is expected is null where the ratio cannot
+    carry it. ``named`` is added as it is, among it the ``selector`` and the ``stability`` at this
+    budget. ``compared`` says why the ranking is there for comparison alone, if so.
     """
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed = removal_list(scores, duplicates, k)

@@ -34,9 +34,7 @@ class NoPrediction(Exception):
 
 class Proxy:
     """The unigram models of one dataset: of ``texts``, which are trained on; ``held`` are read.
-
-    Raises ``NoPrediction`` where texts are too few for folds, or nothing is to be recovered.
-    """
+    Raises ``NoPrediction`` where texts are too few for folds, or nothing is to be recovered."""
 
     def __init__(
         self, texts: TokenSet, held: TokenSet | None, groups: NDArray[np.int64] | None = None
@@ -79,10 +77,8 @@ class Proxy:
         return places if weights is None else places[weights[places] > 0]
 
     def curve(self, steps: Iterable[Positions]) -> Doubles:
-        """Return the changes of forget and retain NLL as shares of the gap, (steps, 2).
-
-        Each step removes the tokens at its positions, after those of the steps before it.
-        """
+        """Return the changes of forget and retain NLL as shares of the gap, (steps, 2). Each step
+        removes the tokens at its positions, after those of the steps before it."""
         remaining, changes = [counts.copy() for counts in self.full], []
         for gone in steps:
             for number, model in enumerate(remaining):

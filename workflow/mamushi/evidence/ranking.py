@@ -90,10 +90,8 @@ def read_manifests(
 def read_ranking(
     path: str | Path, refits: str | Path | None = None, **attributes: Any
 ) -> SelectorRanking:
-    """Read the ranking in a table ``scores``, and the ranks in its table ``refits``.
-
-    ``attributes`` are further ones of the ``SelectorRanking``.
-    """
+    """Read the ranking in a table ``scores``, and the ranks in its table ``refits``; ``attributes``
+    are further ones of the ``SelectorRanking``."""
     table = read_table(path, schemas.SCORES)
     order = np.argsort(table["rank"].drop_null().to_numpy())
     ids, ranks = rankings(table, read_refits(refits))
@@ -142,10 +140,8 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
-    """Return ``text`` masked, white space folded, and cut to ``length`` characters.
-
-    It is masked before it is cut, because a piece of a word may not be known for what it is.
-    """
+    """Return ``text`` masked, white space folded, and cut to ``length`` characters; in this order,
+    as a piece of a word may not be known for what it is."""
     folded = " ".join(mask(text).split())
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
 
@@ -219,12 +215,10 @@ def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], Rank
 def stability_columns(
     ids: Sequence[str], ranks: Ranks, budgets: Sequence[float]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns of the table ``stability`` from ``rankings``, and a summary of them.
-
-    The summary has the number of ``rankings`` R, mean and least Spearman correlation of the first
-    with the others, and per budget of the first list ``expected_overlap`` and ``least_overlap``,
-    mean and least share of it that another ranking lists, and how many of its texts are ``surely``
-    in it and a ``toss_up``; all are None with R = 1, since one ranking says nothing of another.
+    """Return the columns of the table ``stability`` from ``rankings``, and a summary of them: the
+    number of ``rankings`` R, mean and least Spearman correlation of the first with the others, and
+    per budget of its list mean and least share that another lists (``expected_overlap``,
+    ``least_overlap``), and how many texts are ``surely`` in it and a ``toss_up``; None with R = 1.
     """
     total, n1 = ranks.shape
     summary: dict[str, Any] = {"rankings": total, "budgets": {}}
@@ -255,11 +249,8 @@ def stability_columns(
 
 
 def agreement_rows(ranks: Mapping[str, Ranks], budgets: Iterable[float]) -> list[dict[str, Any]]:
-    """Return the rows of the table ``agreement`` but for the cell, of each pair of selectors.
-
-    ``ranks`` (n1,) are places of the same texts, from 1. The share of two lists of K that both have
-    is K / n1 by chance.
-    """
+    """Return the rows of the table ``agreement`` but for the cell, of each pair of selectors, by
+    their ``ranks`` (n1,) of the same texts. By chance two lists of K share K / n1."""
     rows = []
     for first, second in combinations(ranks, 2):
         ours, theirs = ranks[first], ranks[second]

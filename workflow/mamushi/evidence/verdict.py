@@ -112,9 +112,8 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     """Return how well ``scores`` tell the domains apart, and what else they follow.
 
     ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
-    among texts of one length; None where retain texts have no score. ``follows`` has what scores
-    follow, and ``columns`` the rows of ``leaking_columns``; intervals are None where one is
-    ``untold``.
+    among texts of one length; None where retain texts have no score. ``columns`` are the rows of
+    ``leaking_columns``; intervals are None where one is ``untold``.
     """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
@@ -202,10 +201,9 @@ def share_bound(
     """Return the share of a list that the retain domain would produce too, and its upper bound.
 
     R is the part of the retain domain that scores ``threshold`` and above, and R / ``budget`` the
-    share. By the band of Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,),
-    R <= R_n + sqrt(log(1 / 0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*. Scores
-    of cross-fitting are not quite independent, for which 2.5% are left. Of ``groups2`` (n2,) of
-    sizes m, n2 is n2^2 / sum(m^2), as if the texts of a group were one (Kish, 1965).
+    share. By the band of Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,), R
+    <= R_n + sqrt(log(1 / 0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*; 2.5% are
+    left for cross-fitting. With ``groups2`` (n2,), n2 is as in ``independent``.
     """
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
@@ -227,9 +225,9 @@ def judge_scores(
     """Judge whether a budget can rest on ``scores``, for metadata.
 
     ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
-    ``columns`` those of ``leaking_columns``. Where nothing was ``refitted``, not on halves of the
-    ``texts`` either, it is unknown what the scores have lost. ``reason`` says why no budget can be
-    named, and ``withheld`` why no number may rest on the ratio, or both are None.
+    ``columns`` those of ``leaking_columns``. ``reason`` says why no budget can be named, and
+    ``withheld`` why no number may rest on the ratio, or both are None: where nothing was
+    ``refitted`` it is unknown what the scores have lost.
     """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept, seen = scores.kept(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
@@ -274,8 +272,8 @@ def judge_list(
 
     ``separates`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
-    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts,
-    ``unit`` what is listed, and ``holds`` what a list holds, where that is said in other words.
+    why its scores carry no verdict, ``texts`` how texts depend on each other, ``unit`` what is
+    listed, and ``holds`` what a list holds, where that is said in other words.
     """
     value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
     bound, tossed = also_retain["upper_bound"], at_budget["toss_up"]
