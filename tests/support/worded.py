@@ -1,6 +1,5 @@
 """Examples with words: what each selector could see is in one place and in no other."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,6 @@ from mamushi.selection import crossfit
 from mamushi.selection.pool import Pool, Scored
 
 WIDTH = 6
-
-
-def with_words(pool: Pool) -> Pool:
-    """The pool with a few words for each example."""
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(["an", "bil", "cox", "dent"], 6)) for _ in pool.ids]
-    return replace(pool, texts=np.array(texts, dtype=object))
 
 
 def worded(n: int, *, words: float = 1.0, last: float = 0.5, seed: int = 0) -> Pool:

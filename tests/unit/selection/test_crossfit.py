@@ -157,29 +157,19 @@ def test_halves_of_a_folds_training_examples_share_none_and_are_stratified() -> 
         assert len({every.seed, a.seed, b.seed}) == 3
 
 
-@pytest.fixture(scope="module")
-def rare() -> Pool:
-    """A fifth of the examples are forget."""
-    rng = np.random.default_rng(0)
-    forget = rng.random(600) < 0.2
-    x = rng.normal(size=(600, 6)) + forget[:, None]
-    texts = np.array([f"{'snake' if f else 'cat'} {i % 7}" for i, f in enumerate(forget)], object)
-    ids = np.array([f"t{i:04d}" for i in range(600)], dtype=object)
-    return Pool(ids, forget, x.astype(np.float16), texts=texts)
-
-
-@pytest.mark.parametrize(("most", "all_forget"), [(100, False), (200, True)])
+@pytest.mark.parametrize(("most", "all_forget"), [(100, False), (300, True)])
 def test_a_sample_has_a_rare_domain_whole_or_both_in_proportion(
-    rare: Pool, most: int, all_forget: bool
+    most: int, all_forget: bool
 ) -> None:
-    complete, sampled = tasks_of(rare, 3), tasks_of(rare, 3, fit_sample=most)
+    pool = worded(600)
+    complete, sampled = tasks_of(pool, 3), tasks_of(pool, 3, fit_sample=most)
     for every, some in zip(complete, sampled, strict=True):
         assert set(some.train) < set(every.train)
         assert len(some.train) == pytest.approx(most, abs=1)
-        there = rare.forget[every.train].sum()
+        there = pool.forget[every.train].sum()
         asked = there if all_forget else most / len(every.train) * there
-        assert rare.forget[some.train].sum() == pytest.approx(asked, abs=1)
+        assert pool.forget[some.train].sum() == pytest.approx(asked, abs=1)
         # All are scored, and standardised by all.
         assert np.array_equal(some.held, every.held)
         assert np.array_equal(some.mean, every.mean)
-    assert not np.array_equal(tasks_of(rare, 3, 1, most)[0].train, sampled[0].train)
+    assert not np.array_equal(tasks_of(pool, 3, 1, most)[0].train, sampled[0].train)

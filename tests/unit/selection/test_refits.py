@@ -1,5 +1,6 @@
 """Scores made again with other seeds, and the table of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +13,14 @@ from mamushi.selection.pool import Pool
 from mamushi.selection.refits import as_table, make_refits, read_refits, refit_seed
 from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors.mamushi import score
-from tests.support.worded import with_words
+from tests.support.worded import worded
 
 QUICK = {"folds": 2, "epochs": 2, "hidden": [4], "seeds_averaged": 2}
 
 
 @pytest.fixture(scope="module")
 def pool() -> Pool:
-    rng = np.random.default_rng(0)
-    forget = np.arange(241) % 3 == 0
-    x = rng.normal(0, 1, (241, 6)) + forget[:, None]
-    ids = np.array([f"t{i:03d}" for i in range(241)], dtype=object)
-    return with_words(Pool(ids, forget, x.astype(np.float16), truth=rng.normal(0, 1, 241)))
+    return replace(worded(241), truth=np.random.default_rng(0).normal(size=241))
 
 
 def settings(kind: str, **changes: object) -> dict[str, object]:

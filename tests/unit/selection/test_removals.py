@@ -95,14 +95,8 @@ ABOUT = {"selector": "own", "stability": LISTED}, {**AUC, "follows": []}
 def dropped(*rows):
     """A table of duplicates, of (id, kept_id, reason)."""
     columns = zip(*((*row, f"text of {row[0]}") for row in rows), strict=True)
-    return pa.table(
-        {
-            name: pa.array(column, pa.string())
-            for name, column in zip(
-                schemas.DUPLICATES.schema.names, columns if rows else [()] * 4, strict=True
-            )
-        }
-    )
+    arrays = [pa.array(column, pa.string()) for column in (columns if rows else [()] * 4)]
+    return pa.table(arrays, schemas.DUPLICATES.schema.names)
 
 
 def test_removals_are_the_top_by_rank_and_nested():
@@ -117,9 +111,7 @@ def test_removals_are_the_top_by_rank_and_nested():
 
 def test_copies_go_with_the_example_that_they_were_collapsed_into():
     table = scores_table()
-    first, second, third, last = (
-        removal_list(table, dropped(), 40)["id"].to_pylist()[i] for i in (0, 1, 2, -1)
-    )
+    first, second, third, *_, last = removal_list(table, dropped(), 40)["id"].to_pylist()
     duplicates = dropped(
         ("z", first, "near"),
         ("gone/1", None, "cross_post"),
@@ -131,10 +123,10 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
         ("gone/2", None, "cross_post"),
         ("e", "é50", "exact"),
     )
-    found = removal_list(table, duplicates, 3)
-    assert found["id"].to_pylist() == [first, second, third]
-    assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
-    assert found["copies_sha256"].to_pylist() == [["text of a", "text of z"], [], ["text of b"]]
+    listed = removal_list(table, duplicates, 3)
+    assert listed["id"].to_pylist() == [first, second, third]
+    assert listed["copies"].to_pylist() == [["a", "z"], [], ["b"]]
+    assert listed["copies_sha256"].to_pylist() == [["text of a", "text of z"], [], ["text of b"]]
     for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
         told = manifest(table, ratio_of(table), duplicates, k, *ABOUT)
         assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)

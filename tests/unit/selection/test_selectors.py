@@ -19,7 +19,6 @@ from mamushi.selection import pool as pool_module
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors import kcenter
-from tests.support.worded import with_words
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def pool(monkeypatch):
     x = rng.normal(1.0, 1.0, (300, 20)) @ rng.normal(0, 1, (20, 20))
     x[forget] += rng.normal(0, 1, 20)
     ids = np.array([f"t{i:04d}" for i in rng.permutation(300)], dtype=object)
-    return with_words(Pool(ids, forget, x.astype(np.float16), truth=rng.normal(0, 1, 300)))
+    return Pool(ids, forget, x.astype(np.float16))
 
 
 def run(name, pool, seed=0, **settings):
