@@ -104,7 +104,7 @@ def test_examples_find_windows_in_a_corpus_without_labels(lab: Path) -> None:
     said = mamushi(folder, "rank", *map(str, given), "--cores", "1").stdout
     # A paragraph of a copy is one, and what is ranked are the windows of the others.
     windows = OTHERS * DOCUMENTS + DOCUMENTS // 2
-    assert f"{windows} of the corpus, by 60 examples" in said
+    assert f"{windows} windows of the corpus, by 60 examples" in said
     assert "of its windows is of the" in said
     (listed,) = [
         path

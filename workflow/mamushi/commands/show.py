@@ -79,7 +79,10 @@ def _cell(
     order, first = leading(lists), manifests[0]
     best = lists[order[0]]
     yield f"{dataset}, {model}, seed {seed}"
-    yield f"  ranked    {first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
+    ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
+    # Of a corpus, its manifest says what is known.
+    for head, words in first.get("shown", [("ranked", ranked)]):
+        yield f"  {head:<10}{words}"
     if partly := cut(root, cell):
         yield f"  cut       {partly}"
     for selector in order:

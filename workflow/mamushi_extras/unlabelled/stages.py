@@ -101,4 +101,4 @@ def corpus_manifest(
         "rows": read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(text_digests_of(examples, ranking, budget_of(beta, ranking))),
     }
-    write_json(out, {**manifest, "shown": described(manifest)})
+    write_json(out, {**manifest, "shown": [*described(manifest).items()]})
