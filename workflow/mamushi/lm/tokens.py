@@ -278,13 +278,13 @@ def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
 
 def joined(several: Sequence[TokenSet]) -> TokenSet:
     """Return the texts of several sets, one set after another."""
-    weights = [texts.weights for texts in several if texts.weights is not None]
+    is_plain = all(texts.weights is None for texts in several)
     return TokenSet(
         ids=np.concatenate([texts.ids for texts in several]),
         domains=np.concatenate([texts.domains for texts in several]),
         tokens=np.concatenate([texts.tokens for texts in several]),
         offsets=offsets_of(np.concatenate([texts.lengths for texts in several])),
-        weights=np.concatenate(weights) if len(weights) == len(several) else None,
+        weights=None if is_plain else np.concatenate([texts.all_weights for texts in several]),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from accelerate import Accelerator
@@ -19,7 +19,7 @@ from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
-from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.tokens import TokenSet, joined, subset
 from mamushi.lm.training import Descent, Objective, Step, Training, micro_batches
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
@@ -41,19 +41,6 @@ class Outcome:
     def steps(self) -> int:
         """Return the optimizer steps that were taken: the one that a run stopped at was not."""
         return len(self.log["step"]) - (self.stopped_at is not None)
-
-
-class _Text(NamedTuple):
-    """A text of a step: a row of the forget or retain texts, and what is predicted in it."""
-
-    texts: TokenSet
-    row: int
-    labels: NDArray[np.int32]
-
-    @property
-    def predicted(self) -> int:
-        """Return how many of its tokens are predicted: all but the first, or those unlearned."""
-        return int(self.texts.weights_of(self.row)[1:].sum())
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
@@ -164,57 +151,51 @@ class Unlearning:
         return True
 
     def step(self, number: int) -> Step:
-        """Return the step of this number, from 0, of texts of both domains."""
-        texts = self.texts_of(number)
-        counts = [
-            [text.predicted for text in texts if text.texts is domain]
-            for domain in (self.forget, self.retain)
-        ]
-        sizes = [(sum(of_domain), len(of_domain)) for of_domain in counts]
-        pieces = micro_batches(texts, self.size, self.accelerator)
-        shares = [partial(self._losses, piece, sizes) for piece in pieces]
-        epoch = (number + 1) * self.batch / len(self.forget)
-        return Step(shares, sum(tokens for tokens, _ in sizes), epoch)
-
-    def texts_of(self, number: int) -> list[_Text]:
-        """Return the texts of step ``number`` that have a token to predict, forget texts first."""
-        forget, retain, texts = self.forget, self.retain, list[_Text]()
-        rows = examples_of_step(number, len(forget), self.batch, self.seed).tolist()
-        for place, row in enumerate(rows):
-            labels = forget[row]
-            if self.method.random_labels:
-                # By the text's place in the step and not by who computes it, so that neither
-                # micro-batches nor processes nor a restart change them.
-                where = [self.seed, number, place]
-                labels = random_labels(labels, self.labels, self.special, where)
-            texts.append(_Text(forget, row, labels))
-        rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed).tolist()
-        texts += [_Text(retain, row, retain[row]) for row in rows]
-        return [text for text in texts if text.predicted]
-
-    def _losses(
-        self, texts: Sequence[_Text], sizes: Sequence[tuple[int, int]], module: nn.Module
-    ) -> list[Tensor]:
-        """Compute the losses by one forward pass over texts of both domains, of each of which the
-        step has a number of predicted tokens and of texts, its ``sizes``."""
-        device = self.accelerator.device
-        # A process without a text runs the model all the same, on one that does not count.
-        read = texts or [_Text(self.forget, 0, self.forget[0])]
-        batch = collate(
-            [text.texts[text.row] for text in read],
-            device,
-            shared=self.shared,
-            ids=[str(text.texts.ids[text.row]) for text in read],
-            labels=[text.labels for text in read],
-            weights=[text.texts.weights_of(text.row) for text in read],
+        """Return the step of this number, from 0: of texts of both domains, forget texts first."""
+        rows = examples_of_step(number, len(self.forget), self.batch, self.seed)
+        retain_rows = examples_of_step(
+            number, len(self.retain), self.retain_batch, self.retain_seed
         )
-        sums = module(batch)[: len(texts)]
-        counts = to_device(np.array([text.predicted for text in texts], np.float32), device)
-        rows = [text.row for text in texts if text.texts is self.forget]
-        start_sums = None
-        if self.start_nll is not None:
-            start_sums = to_device(self.start_nll[rows], device).to(sums.dtype)
-        first = len(rows)
-        lost = Nll(sums[:first], counts[:first], *sizes[0], start_sums)
-        retained = Nll(sums[first:], counts[first:], *sizes[1])
-        return [self.method.code.loss(lost, retained, self.settings), lost.mean(), retained.mean()]
+        texts = joined([subset(self.forget, rows), subset(self.retain, retain_rows)])
+        labels = [texts[row] for row in range(len(texts))]
+        if self.method.random_labels:
+            # By the text's place in the step and not by who computes it, so that neither
+            # micro-batches nor processes nor a restart change them.
+            for place in range(len(rows)):
+                where = [self.seed, number, place]
+                labels[place] = random_labels(labels[place], self.labels, self.special, where)
+        starts = None if self.start_nll is None else self.start_nll[rows]
+        predicted = texts.counted
+        sizes = [
+            (int(counts.sum()), int((counts > 0).sum()))
+            for counts in (predicted[: len(rows)], predicted[len(rows) :])
+        ]
+
+        def losses(places: NDArray[np.int64], module: nn.Module) -> list[Tensor]:
+            """Compute the losses by one forward pass over texts of both domains."""
+            device = self.accelerator.device
+            # A process without a text runs the model all the same, on one that does not count.
+            read = places if len(places) else [0]
+            batch = collate(
+                [texts[place] for place in read],
+                device,
+                shared=self.shared,
+                ids=texts.ids[read].tolist(),
+                labels=[labels[place] for place in read],
+                weights=[texts.weights_of(place) for place in read],
+            )
+            sums = module(batch)[: len(places)]
+            counts = to_device(predicted[places].astype(np.float32), device)
+            first = int((places < len(rows)).sum())
+            before = None
+            if starts is not None:
+                before = to_device(starts[places[:first]], device).to(sums.dtype)
+            of_forget = Nll(sums[:first], counts[:first], *sizes[0], before)
+            of_retain = Nll(sums[first:], counts[first:], *sizes[1])
+            loss = self.method.code.loss(of_forget, of_retain, self.settings)
+            return [loss, of_forget.mean(), of_retain.mean()]
+
+        pieces = micro_batches(np.flatnonzero(predicted > 0), self.size, self.accelerator)
+        epoch = (number + 1) * self.batch / len(self.forget)
+        shares = [partial(losses, piece) for piece in pieces]
+        return Step(shares, sizes[0][0] + sizes[1][0], epoch)
