@@ -3,6 +3,7 @@ of a cluster."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ import yaml
 
 from mamushi.config.complete import complete
 from mamushi_cluster.forecast import Job, gpu_seconds, model_size
-from tests.support.workflow import ROOT, plan, run
+from tests.support.workflow import ROOT, mamushi, run
 
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The plan of config.yaml on SLURM."""
     folder = tmp_path_factory.mktemp("paper")
-    made = plan("--profile", "slurm", "--configfile", ROOT / "config.yaml", directory=folder)
+    words = ("--profile", "slurm", "--configfile", str(ROOT / "config.yaml"))
+    made = json.loads(mamushi(folder, "plan", "--json", *words).stdout)
     # It runs nothing and leaves nothing.
     assert not (folder / "results").exists()
-    return made
+    return dict(made)
 
 
 def test_the_papers_grid_on_a_cluster(planned: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """Run this repository's workflow as its user does: with the `snakemake` command, in some folder."""
 
-import json
 import os
 import subprocess
 import sys
@@ -90,17 +89,3 @@ def mamushi(folder: Path, *words: str, check: bool = True) -> subprocess.Complet
     )
     assert done.returncode == 0 or not check, f"{words}\n{done.stdout}{done.stderr}"
     return done
-
-
-def plan(*words: str | Path, directory: Path) -> dict[str, Any]:
-    """What ``mamushi plan`` says in a folder, of these words."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mamushi", "plan", "--json", *map(str, words)],
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
