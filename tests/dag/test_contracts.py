@@ -67,9 +67,10 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
     # A model that was contaminated before relearns as well, by what is trained of it then.
     f"{TRAININGS} relearn {UNLEARNINGS}": {"training.method": ["lora", "full"]},
     "endpoint retrain": {"training.steps": ["matched"]},
-    # Unlearning starts from hidden states that are computed with those of the held-out texts: which
-    # texts share a batch is seen in their last bits.
-    f"evaluate relearn {UNLEARNINGS}": {"evaluation.max_length": [64]},
+    # What is deleted has to be trained again to be measured again. Unlearning starts from hidden
+    # states that are computed with those of the held-out texts: which texts share a batch is seen
+    # in their last bits.
+    f"evaluate relearn retrain {UNLEARNINGS}": {"evaluation.max_length": [64]},
     "effects": {"evaluation.retain_margin": [0.05]},
     UNLEARNINGS: {
         "unlearning.training.epochs": [2],
@@ -86,7 +87,6 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
         "execution.batch_tokens": [1024],
         "execution.checkpoint_seconds": [5],
         "execution.gpus_per_job": [2],
-        "keep_checkpoints": [True],
         # Nothing of this model is trained under its own name.
         "models.clean.training.learning_rate": [1e-4],
     },

@@ -51,8 +51,7 @@ def test_asked_to_end_a_loop_saves_and_loses_no_step(
     assert run.start(rule, sending()).wait() == 0, run.said()
     assert steps_in(run.said()) == total - 7
     assert run.differs() == []
-    # That of a retraining stays until the model is measured, which `evaluate` does.
-    assert state.exists() == (rule == "retrain")
+    assert not state.exists()
 
 
 @pytest.mark.parametrize("rule", ["embed", "retrain"])
@@ -100,7 +99,7 @@ def test_killed_in_the_middle_of_a_checkpoint_it_goes_on_from_the_one_before(
     assert run.differs() == []
     assert [*state.parent.glob(".*.part")] == []
     # Of a retrained model it stays until that is measured.
-    assert state.exists() == (rule == "retrain")
+    assert not state.exists()
 
 
 def test_processes_of_a_launch_agree_at_every_tenth_step() -> None:

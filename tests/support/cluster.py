@@ -171,7 +171,7 @@ def jobs(directory: Path) -> list[Job]:
         if folder == str(directory.resolve()):
             number, state, comment, partition, account, wanted, given, minutes, *times = row
             about = (
-                *what(comment, number),
+                *what(comment),
                 partition,
                 account,
                 _resources(wanted),
@@ -202,7 +202,7 @@ def queue(directory: Path, *, ended: bool = False) -> list[Job]:
     as long as SLURM remembers them."""
     asked = ["squeue", "--noheader", "--format=%i\x1f%T\x1f%k\x1f%Z"]
     return [
-        Job(number, state, *what(comment, number))
+        Job(number, state, *what(comment))
         for number, state, comment, folder in lines(*asked, *["--states=all"] * ended)
         if folder == str(directory.resolve())
     ]
@@ -227,15 +227,9 @@ def cancel(directory: Path) -> None:
         wait_for(lambda: not queue(directory), 60)
 
 
-def what(comment: str, number: str) -> tuple[str, str]:
-    """Rule and wildcards that the plug-in wrote as ``rule_RULE_wildcards_VALUES``; of a group, the
-    job that makes a model, as the command line that was submitted has it."""
+def what(comment: str) -> tuple[str, str]:
+    """Rule and wildcards that the plug-in wrote as ``rule_RULE_wildcards_VALUES``."""
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
-    if name.startswith("arm_"):
-        line = ["sacct", "-X", "--noheader", "--jobs", number, "--format", "SubmitLine%8000"]
-        submitted = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-        if targets := re.findall(r"'(\w+):(dataset=[^']+)'", submitted):
-            return next((each for each in targets if each[0] != "evaluate"), targets[0])
     return name, wildcards
 
 

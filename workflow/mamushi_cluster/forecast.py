@@ -29,6 +29,8 @@ GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
 TRAINING = ("endpoint", "retrain", "influence")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
+DELETED = ("retrain", "unlearn", "unlearn_whole")
+"""Rules whose model is deleted, unless it is to be kept."""
 FINISHED = re.compile(r"took ([\d.]+) s, [\d.]+ s of CPU\s*$")
 
 
@@ -170,7 +172,12 @@ def gpu_seconds(config: Config, job: Job) -> float | None:
     share a model wait for each other for half of the time."""
     if not job.gpus or "family" in config["models"][job.wildcards["model"]]:
         return None
-    return GPU_START + _flop(config, job) / RATE / max(1.0, job.gpus / 2)
+    rules = [job.rule]
+    if job.rule in DELETED and not config["keep_checkpoints"]:
+        # Measured in the same job.
+        rules.append("evaluate")
+    flop = sum(_flop(config, job._replace(rule=rule)) for rule in rules)
+    return GPU_START + flop / RATE / max(1.0, job.gpus / 2)
 
 
 def _flop(config: Config, job: Job) -> float:

@@ -68,6 +68,11 @@ def only(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+# Models of a cell, and those of which the tensors are kept in any case.
+ANY_ARM = re.sub(r"\?P<\w+>", "?:", arms.PATTERN.pattern)
+KEPT_ARM = "|".join([*arms.ENDPOINTS, "[^/]+/lists/[^/]+"])
+
+
 wildcard_constraints:
     dataset=NAME,
     model=NAME,
@@ -78,7 +83,7 @@ wildcard_constraints:
     place=only(os.path.basename(os.path.dirname(path)) for path in URLS),
     seed=r"\d+",
     beta=arms.BETA,
-    arm=re.sub(r"\?P<\w+>", "?:", arms.PATTERN.pattern),
+    arm=ANY_ARM,
 
 
 # Priority of the jobs that find what is wrong with data and models: they start before any training,
@@ -116,9 +121,22 @@ def settings(stage, *names, **fixed):
     )
 
 
-def unless_kept(path):
-    """A model's trained tensors, which are deleted when all that reads them is there."""
-    return path if config["keep_checkpoints"] else temp(path)
+def trained_files(arm, kept=config["keep_checkpoints"]):
+    """Outputs of a job that trains `arm`. Where its tensors are not kept, they are deleted when all
+    that reads them is there, and the job measures the model itself: see `evaluation_of`.
+    """
+    files = {"tensors": paths.TRAINED, "log_table": paths.TRAIN_LOG, "card": paths.CARD}
+    files |= {"perplexity": paths.PERPLEXITY, "nll": paths.NLL}
+    files = {name: path.replace("{arm}", arm) for name, path in files.items()}
+    if kept:
+        return {**files, "perplexity": [], "nll": []}
+    return {**files, "tensors": temp(files["tensors"])}
+
+
+def evaluation_of(arm):
+    """How a job that trains `arm` is to measure it; nothing where that is a job of its own, as then a
+    change of it trains nothing."""
+    return [] if config["keep_checkpoints"] else settings("evaluate", "model", arm=arm)
 
 
 def arm_files(*kinds, arm="{arm}"):

@@ -8,9 +8,7 @@ rule endpoint:
         **arm_files("model_card", "tokens", arm="{role}"),
         examples=paths.EXAMPLES,
     output:
-        tensors=paths.TRAINED.replace("{arm}", "{role}"),
-        log_table=paths.TRAIN_LOG.replace("{arm}", "{role}"),
-        card=paths.CARD.replace("{arm}", "{role}"),
+        **trained_files("{role}", kept=True),
     log:
         "results/logs/endpoint/{dataset}/{model}/seed{seed}/{role}.log",
     wildcard_constraints:

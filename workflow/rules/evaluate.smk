@@ -1,4 +1,4 @@
-# Perplexity of every model of a cell, on the static held-out sets of both domains.
+# Perplexity of the models that are kept, on the static held-out sets of both domains.
 
 
 rule evaluate:
@@ -10,10 +10,8 @@ rule evaluate:
         nll=paths.NLL,
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}.log",
-    # Before the next model is trained, so that this one's tensors can be deleted.
-    priority: 50
-    group:
-        "arm"
+    wildcard_constraints:
+        arm=ANY_ARM if config["keep_checkpoints"] else KEPT_ARM,
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)

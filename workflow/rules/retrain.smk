@@ -6,14 +6,9 @@ rule retrain:
         **arm_files("model_card", "tokens", "removal", "spans", arm=arms.RETRAINED),
         examples=paths.EXAMPLES,
     output:
-        tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.RETRAINED)),
-        log_table=paths.TRAIN_LOG.replace("{arm}", arms.RETRAINED),
-        card=paths.CARD.replace("{arm}", arms.RETRAINED),
+        **trained_files(arms.RETRAINED),
     log:
         "results/logs/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    # On a cluster, a model is measured in the job that made it.
-    group:
-        "arm"
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
@@ -21,9 +16,11 @@ rule retrain:
         **on_gpu("retrain"),
     params:
         settings=settings("finetune", *CELL, role="retrained"),
+        evaluation=evaluation_of(arms.RETRAINED),
     shell:
         "exec python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --removal {input.removal:q} --spans {input.spans:q}"
-        " --tensors {output.tensors:q}"
-        " --log-table {output.log_table:q} --card {output.card:q}"
+        " --tensors {output.tensors:q} --log-table {output.log_table:q} --card {output.card:q}"
+        " --evaluation {params.evaluation:q} --perplexity {output.perplexity:q}"
+        " --nll {output.nll:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

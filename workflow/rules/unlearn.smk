@@ -8,13 +8,9 @@ rule unlearn:
         **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED),
         examples=paths.EXAMPLES,
     output:
-        tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED)),
-        log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED),
-        card=paths.CARD.replace("{arm}", arms.UNLEARNED),
+        **trained_files(arms.UNLEARNED),
     log:
         "results/logs/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    group:
-        "arm"
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
@@ -22,11 +18,14 @@ rule unlearn:
         **on_gpu("unlearn"),
     params:
         settings=settings("unlearn", *CELL, "unlearner"),
+        evaluation=evaluation_of(arms.UNLEARNED),
     shell:
         "exec python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q}"
         " --removal {input.removal:q} --spans {input.spans:q}"
         " --tensors {output.tensors:q} --log-table {output.log_table:q} --card {output.card:q}"
+        " --evaluation {params.evaluation:q} --perplexity {output.perplexity:q}"
+        " --nll {output.nll:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -36,9 +35,7 @@ use rule unlearn as unlearn_whole with:
         **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED_WHOLE),
         examples=paths.EXAMPLES,
     output:
-        tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED_WHOLE)),
-        log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED_WHOLE),
-        card=paths.CARD.replace("{arm}", arms.UNLEARNED_WHOLE),
+        **trained_files(arms.UNLEARNED_WHOLE),
     log:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
 
@@ -49,13 +46,12 @@ use rule unlearn as unlearn_list with:
         **arm_files(*OF_UNLEARNING, arm=arms.LISTED),
         examples=paths.EXAMPLES,
     output:
-        tensors=paths.TRAINED.replace("{arm}", arms.LISTED),
-        log_table=paths.TRAIN_LOG.replace("{arm}", arms.LISTED),
-        card=paths.CARD.replace("{arm}", arms.LISTED),
+        **trained_files(arms.LISTED, kept=True),
     log:
         "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
     params:
         settings=settings("unlearn", *CELL, "unlearner", "list"),
+        evaluation=[],
 
 
 # The budgets at which a pair of unlearner and selector is measured: the configured ones and, once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mamushi.io import schemas
 from mamushi.io.domains import EVALUATION
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.lm import device, training
+from mamushi.lm import device, perplexity, training
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
@@ -66,7 +67,7 @@ def assert_same_tensors(one: Path, another: Path) -> None:
 def test_what_is_stored_measures_as_the_model_in_memory(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the bit: there was one job that trained and measured, and there are two."""
+    """To the bit."""
     texts = read_tokens(base / "tokens.parquet", base / "examples.parquet", EVALUATION, 16)
     in_memory = []
     trained = training.finetune
@@ -106,14 +107,33 @@ def test_a_killed_training_goes_on_from_its_state(
     assert finetune(base, out, REMOVED) == 0
     assert len(calls) == 4 + steps - 3
     assert_same_tensors(out, tmp_path / "whole")
-    # As Snakemake does where the measurement in the same job of a cluster has failed.
+    assert not (out / "card.json.state").exists()
+
+
+def measuring(out: Path) -> dict[str, Any]:
+    """Options with which the job of a training measures its model."""
+    how = {"precision": "fp32", "evaluation": {"max_length": 16}}
+    files = {name: out / f"own-{name}.parquet" for name in ("perplexity", "nll")}
+    return {"evaluation": json.dumps(how), **files}
+
+
+def test_a_training_measures_its_model_as_the_stage_of_it_does(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that fails, Snakemake deletes what was trained, and the next attempt goes on."""
+    calls, out = kill_at(monkeypatch, -1, UserError), tmp_path / "out"
+    own = measuring(out)
+    with monkeypatch.context() as broken:
+        broken.setattr(perplexity, "text_nll", None)
+        assert finetune(base, out, REMOVED, of=own) == 1
     for name in ("trained.safetensors", "card.json", "log.parquet"):
         (out / name).unlink()
-    assert finetune(base, out, REMOVED) == 0
-    assert len(calls) == 4 + steps - 3
-    assert_same_tensors(out, tmp_path / "whole")
-    assert measure(base, out, trained=out / "trained.safetensors")
-    assert not (out / "card.json.state").exists()
+    steps = len(calls)
+    assert finetune(base, out, REMOVED, of=own) == 0
+    assert len(calls) == steps and not (out / "card.json.state").exists()
+    measure(base, out, trained=out / "trained.safetensors")
+    for name in ("perplexity", "nll"):
+        assert own[name].read_bytes() == (out / f"{name}.parquet").read_bytes()
 
 
 def test_a_state_of_other_settings_is_not_gone_on_from(

@@ -44,6 +44,7 @@ class Parameter(NamedTuple):
 
     name: str
     role: str
+    kind: type
     is_list: bool
     default: Any
 
@@ -101,8 +102,8 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
         (hint,) = {*get_args(hint)} - {type(None)}
     if is_list := get_origin(hint) is list:
         (hint,) = get_args(hint)
-    _, role = get_args(hint) or (hint, "option")
-    return Parameter(name, role, is_list, default)
+    kind, role = get_args(hint) or (hint, "option")
+    return Parameter(name, role, kind, is_list, default)
 
 
 @cache
@@ -165,13 +166,13 @@ class Job:
 
 def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
     """Add the options of a stage to the parser of its command."""
-    for name, role, is_list, default in stage.parameters:
+    for name, role, kind, is_list, default in stage.parameters:
         is_required = default is inspect.Parameter.empty
         # A rule without such a file leaves nothing behind the option.
         count = "+" if is_required else "*" if is_list else "?"
         words: dict[str, Any] = {"nargs": count} if is_list or default is None else {}
         words |= {"required": True} if is_required else {"default": default}
-        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, help=role, **words)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=role, **words)
     how = f"JSON: the section `execution` of the configuration (or ${EXECUTION})"
     parser.add_argument("--execution", default=os.environ.get(EXECUTION, "{}"), help=how)
     summary = " ".join((stage.settings.__doc__ or "").split())

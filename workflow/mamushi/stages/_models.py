@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Lora, Method
 from mamushi.registry import additions
-from mamushi.running.stage import Job
+from mamushi.running.launch import is_secondary
+from mamushi.running.stage import Job, job_of, stages
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -89,8 +92,7 @@ def open_arm(
 
 
 def state_of(card: Path) -> Path:
-    """Return the checkpoint from which a killed training goes on; deleted when all is written, of a
-    retrained model when it has been measured."""
+    """Return the checkpoint from which a killed training goes on."""
     return card.with_name(f"{card.name}.state")
 
 
@@ -104,27 +106,33 @@ def checkpoint_of(card: Path, job: Job) -> Checkpoint:
 
 
 def record_training(
-    log_table: Path,
-    card: Path,
-    schema: Table,
-    log: Mapping[str, Any],
-    counts: Mapping[str, Any],
-    job: Job,
-    *,
-    keeps_state: bool = False,
+    job: Job, accelerator: Accelerator, schema: Table, log: Mapping[str, Any], **counts: Any
 ) -> None:
-    """Write the step log, and the card in the place of what an earlier training left; then, last,
-    delete the state to go on from. Or keep it for who measures the model in the same job of a
-    cluster: where that fails, Snakemake deletes the model as well, and the next attempt goes on."""
+    """Write the step log of a training, and its card in the place of what an earlier one left."""
     from mamushi.io.files import write_json
     from mamushi.io.tables import write_table
     from mamushi.io.tensors import drop_others
 
-    write_table(log_table, schema, log, metadata=job.origin)
-    drop_others(card, job.origin)
-    write_json(card, {**job.origin, **counts})
-    if not keeps_state:
-        state_of(card).unlink(missing_ok=True)
+    card = job.arguments["card"]
+    if accelerator.is_main_process:
+        write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
+        drop_others(card, job.origin)
+        write_json(card, {**job.origin, **counts})
+    accelerator.wait_for_everyone()
+
+
+def finish_training(job: Job, evaluation: str | None, **files: Path | None) -> None:
+    """Measure the model of these files as the stage ``evaluate`` does with the settings
+    ``evaluation``, if any, and then delete the state to go on from: where measuring fails,
+    Snakemake deletes the model as well, and the next attempt goes on."""
+    if evaluation is not None:
+        gc.collect()
+        read = {name: job.arguments[name] for name in ("examples", "tokens", "model_card")}
+        written = {"out": job.arguments["perplexity"], "nll": job.arguments["nll"]}
+        texts = {"settings": evaluation, "execution": job.execution.model_dump_json()}
+        job_of(stages()["evaluate"], Namespace(**read, **files, **written, **texts)).run()
+    if not is_secondary():
+        state_of(job.arguments["card"]).unlink(missing_ok=True)
 
 
 def speed_up(

@@ -6,7 +6,7 @@ from mamushi.config.arms import Arm
 from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import MeasuredDeep
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up, state_of
+from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up
 
 GPU = ("evaluate",)
 
@@ -57,5 +57,3 @@ def evaluate(
     if accelerator.is_main_process:
         write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
         write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
-        if trained:
-            state_of(trained.with_name("card.json")).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.sections import Training
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, checkpoint_of, record_training
+from mamushi.stages._models import Cell, checkpoint_of, finish_training, record_training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,11 +97,15 @@ def finetune(
     tensors: Output,
     log_table: Output,
     card: Output,
+    perplexity: Output | None = None,
+    nll: Output | None = None,
+    evaluation: str | None = None,
     settings: FineTune,
     job: Job,
 ) -> None:
     """Fine-tune a base model on a section's texts, without those of a removal list, or with spans
-    of tokens left out of the loss. A killed run of the same origin goes on from its state."""
+    of tokens left out of the loss, and measure it where ``evaluation`` are settings for that. A
+    killed run of the same origin goes on from its state."""
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
     from mamushi.lm import device
@@ -131,15 +135,21 @@ def finetune(
         remaining=read.remaining,
     )
     save_trained(tensors, model, job.origin)
-    if accelerator.is_main_process:
-        counts = {
-            **{"texts": len(read.texts), "removed": len({*removed}), "steps": read.steps},
-            "trained_parameters": model.num_parameters(only_trainable=True),
-            "trained_tensors": sum(p.requires_grad for p in model.parameters()),
-            **({} if read.mass is None else {"mass": read.mass}),
-        }
-        keeps = settings.role == "retrained"
-        record_training(log_table, card, schemas.TRAIN_LOG, log, counts, job, keeps_state=keeps)
+    record_training(
+        job,
+        accelerator,
+        schemas.TRAIN_LOG,
+        log,
+        texts=len(read.texts),
+        removed=len({*removed}),
+        steps=read.steps,
+        trained_parameters=model.num_parameters(only_trainable=True),
+        trained_tensors=sum(p.requires_grad for p in model.parameters()),
+        **({} if read.mass is None else {"mass": read.mass}),
+    )
+    # It makes room for the model that is measured.
+    del model, accelerator
+    finish_training(job, evaluation, trained=tensors, unlearned=None)
 
 
 class Reading(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import Shortened, UnlearnTraining
@@ -14,10 +14,14 @@ from mamushi.stages._models import (
     Cell,
     Trains,
     checkpoint_of,
+    finish_training,
     open_arm,
     record_training,
     speed_up,
 )
+
+if TYPE_CHECKING:
+    from mamushi.lm.tokens import TokenSet
 
 GPU = ("unlearn",)
 
@@ -61,18 +65,17 @@ def unlearn(
     tensors: Output,
     log_table: Output,
     card: Output,
+    perplexity: Output | None = None,
+    nll: Output | None = None,
+    evaluation: str | None = None,
     settings: Unlearn,
     job: Job,
 ) -> None:
     """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
-    either all texts. An unlearner that trains nothing leaves an edit of its logits."""
-    from mamushi.io import schemas
+    either all texts. An unlearner that trains nothing leaves an edit of its logits. The model is
+    measured where ``evaluation`` are settings for that."""
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
-    from mamushi.lm import storage
-    from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.tokens import only_spans, read_spans, read_tokens
-    from mamushi.unlearning import loop
-    from mamushi.unlearning.editing import edit_logits
     from mamushi.unlearning.removal import listed_texts
 
     forget, retain = (
@@ -82,27 +85,50 @@ def unlearn(
     selected = forget if removal is None else listed_texts(forget, removal, examples)
     if spans is not None:
         selected = only_spans(forget, read_spans(spans))
-    seed = settings.seed
-    model, accelerator = open_arm(model_card, trained, None, settings.precision, settings, seed)
+    listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
+    _store_unlearned(job, selected, forget, retain, listed)
+    finish_training(job, evaluation, trained=trained, unlearned=tensors)
+
+
+def _store_unlearned(
+    job: Job, selected: TokenSet, forget: TokenSet, retain: TokenSet, listed: dict[str, int]
+) -> None:
+    """Unlearn selected texts from the start of a job's arm, and store what comes of that."""
+    from mamushi.io import schemas
+    from mamushi.lm import storage
+    from mamushi.lm.loading import open_tokenizer
+    from mamushi.unlearning import loop
+    from mamushi.unlearning.editing import edit_logits
+
+    files, settings, seed = job.arguments, job.settings, job.settings.seed
+    opened = files["model_card"], files["trained"], None, settings.precision, settings, seed
+    model, accelerator = open_arm(*opened)
     speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not plugin("unlearner", settings.kind).trains:
         edited = edit_logits(*read, execution, seed, accelerator)
-        storage.save_edit(tensors, edited.edit, job.origin)
+        storage.save_edit(files["tensors"], edited.edit, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:
         if len(selected):
-            tokenizer = open_tokenizer(model_card)
+            tokenizer = open_tokenizer(files["model_card"])
             total = loop.steps_of(len(selected), len(forget), settings.training.model_dump())
             labels = frozenset(tokenizer.all_special_ids), tokenizer.get_vocab().values()
             run = loop.Unlearning(*read, execution, seed, accelerator, *labels, whole=forget)
-            outcome = run.run(total, checkpoint_of(card, job))
-        storage.save_trained(tensors, model, job.origin)
+            outcome = run.run(total, checkpoint_of(files["card"], job))
+        storage.save_trained(files["tensors"], model, job.origin)
         counts = {"trained_parameters": model.num_parameters(only_trainable=True)}
-    if accelerator.is_main_process:
-        before = {"texts": len(forget), "removed": len(selected), "steps": outcome.steps}
-        after = {"stopped_at": outcome.stopped_at, "masked": outcome.masked}
-        listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
-        counts = {**before, **listed, **after, **counts}
-        record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
+    record_training(
+        job,
+        accelerator,
+        schemas.UNLEARN_LOG,
+        outcome.log,
+        texts=len(forget),
+        removed=len(selected),
+        steps=outcome.steps,
+        **listed,
+        stopped_at=outcome.stopped_at,
+        masked=outcome.masked,
+        **counts,
+    )
