@@ -20,7 +20,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
 from mamushi.stages import tables
 from mamushi.stages.models import model_files
-from mamushi.stages.probe import judged_files
+from mamushi.stages.measure import judged_files
 from mamushi_cluster import hooks, record
 from mamushi_cluster.resources import JobResources
 

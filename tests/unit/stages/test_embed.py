@@ -12,7 +12,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.lm import embed as lm_embed
 from mamushi.selection.metrics import spearman
-from mamushi.stages import embed as embed_stage
+from mamushi.stages import models
 from tests.support.stage_files import EXECUTION, FILES, write_base
 
 WIDTH = 16
@@ -69,7 +69,7 @@ def test_a_killed_job_goes_on_behind_its_last_block(
         passes.append(len(texts))
         return compute(model, texts, **options)
 
-    monkeypatch.setattr(embed_stage, "BLOCK", 8)
+    monkeypatch.setattr(models, "BLOCK", 8)
     monkeypatch.setattr(lm_embed, "embed", counted)
     with pytest.raises(AssertionError):
         run(base, {"skip_bos": True, "layer": -1})

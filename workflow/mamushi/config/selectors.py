@@ -24,6 +24,11 @@ def of_texts(config: Config, axes: Config) -> dict[str, Any]:
     return {**axes, "selectors": names}
 
 
+def ranked(config: Config) -> list[str]:
+    """Return the grid's selectors that rank texts."""
+    return list(of_texts(config, config["grid"])["selectors"])
+
+
 def derives(config: Config, selector: str) -> str | None:
     """Return the selector whose scores this one is derived from, if any."""
     key = kind_of(config, selector).derives

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config, setting
-from mamushi.config.selectors import of_texts
-from mamushi.errors import other_examples
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
@@ -18,15 +16,13 @@ def frontier_budgets(config: Config) -> list[float]:
 def scored_selectors(config: Config) -> list[str]:
     """Return the selectors whose scores are looked at: first the one that estimates the ratio, then
     the grid's."""
-    names = of_texts(config, config["grid"])["selectors"]
-    return list(dict.fromkeys([config["removal"]["ratio"], *names]))
+    return list(dict.fromkeys([config["removal"]["ratio"], *of_selectors.ranked(config)]))
 
 
 def agreeing_selectors(config: Config) -> list[str]:
     """Return the selectors whose rankings are compared pair by pair: the grid's, and further ones
     that are ranked for this alone."""
-    names = of_texts(config, config["grid"])["selectors"]
-    return list(dict.fromkeys([*names, *config["evidence"]["compared"]]))
+    return list(dict.fromkeys([*of_selectors.ranked(config), *config["evidence"]["compared"]]))
 
 
 def described_selectors(config: Config) -> list[str]:
@@ -60,6 +56,7 @@ def calibrate(
     the metadata as the verdict.
     """
     from dataclasses import replace
+    from operator import attrgetter
 
     import pyarrow as pa
 
@@ -70,16 +67,11 @@ def calibrate(
     from mamushi.evidence.verdict import judge_scores, ratio_checks
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
-    from mamushi.selection.scores import read_pool, same_ids
+    from mamushi.selection.scores import read_pool
 
-    ratio, whole = read_ratio(scores, refits)
-    table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
-    pool = read_pool(embeddings, examples)
-    if not same_ids(table, pool.ids):
-        raise other_examples(scores, embeddings)
-    # Strings of Python for ten million texts are a GiB.
-    embedded, groups = pool.embeddings, pool.groups
-    del pool
+    ratio, refitted_scores = read_ratio(scores, refits)
+    # Of the pool's ids, strings of Python for ten million texts, nothing is kept.
+    embedded, groups = attrgetter("embeddings", "groups")(read_pool(embeddings, examples))
     ratio = replace(ratio, groups=groups)
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
@@ -87,14 +79,15 @@ def calibrate(
     others = ratio.score, ratio.forget, read_columns(examples), groups
     leaks = leaking_columns(*others, cross_fitted=True)
     is_refitted = refits is not None
-    verdict = judge_scores(ratio, whole, checked, texts, refitted=is_refitted, columns=leaks)
-    columns = {name: table[name] for name in ("id", "domain", "score")}
-    columns["log_ratio"] = pa.array(estimate.log_ratio)
-    columns["group"] = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
+    judged = ratio, refitted_scores, checked, texts
+    verdict = judge_scores(*judged, refitted=is_refitted, columns=leaks)
+    table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
+    group = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
+    table = table.append_column("log_ratio", pa.array(estimate.log_ratio))
     metadata = {"provenance": job.origin, "verdict": verdict}
     sources = read_metadata(scores)["provenance"]["inputs"]
     stored = {**metadata, "sources": sources, "lost": estimate.lost}
-    write_table(out, schemas.CALIBRATED, columns, metadata=stored)
+    write_table(out, schemas.CALIBRATED, table.append_column("group", group), metadata=stored)
     rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
     write_table(checks, schemas.CALIBRATION, rows, metadata=metadata)
     print(f"{out}: {verdict['words']}")
@@ -137,8 +130,7 @@ def predict(
     )
     has_held_out = len(set(held_out.domains)) == 2
     budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
-    rows = []
-    reason: str | None = None
+    rows, reason = [], None
     try:
         groups = group_codes(ranked(examples, "group")["group"])
         proxy = Proxy(ranked_texts, held_out if has_held_out else None, groups)
@@ -191,19 +183,16 @@ def frontier(
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
 
-    ids = read_table(ratio, schemas.SCORES)["id"]
     rankings = {}
     for name, path in zip(settings.selectors, scores, strict=True):
-        table = read_table(path, schemas.SCORES)
-        if table["id"] != ids:
-            raise other_examples(path, ratio)
-        rankings[name] = ranking_of(table, bool(settings.by_chance.get(name, False)))
+        is_chance = settings.by_chance.get(name, False)
+        rankings[name] = ranking_of(read_table(path, schemas.SCORES), is_chance)
     estimated, _ = read_ratio(ratio, refits)
     estimated = replace(estimated, groups=read_calibrated(calibrated).groups)
     points, relative = frontier_with_gain(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed
     )
-    truth = read_truth(examples, ids)
+    truth = read_truth(examples, read_table(ratio, schemas.SCORES, ["id"])["id"])
     if truth is not None:
         points = exact_frontier(points, rankings, truth, estimated.forget)
     metadata = {
@@ -241,26 +230,20 @@ def describe(
     texts. What a score does not tell, because its selector has none for retain texts or uses no
     folds, is left empty.
     """
-    import pyarrow.compute as pc
-
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import agreement_rows
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 
-    ratio, rows, ranks, ids = read_calibrated(calibrated), [], {}, None
+    ratio, rows, ranks = read_calibrated(calibrated), [], {}
     for name, path in zip(settings.selectors, scores, strict=True):
         if name in settings.scored:
             row = diagnose(read_scores(path), ratio.texts, ratio.groups)
             rows.append({**settings.cell, "selector": name, **row})
         if name in settings.agreeing:
-            table = read_table(path, schemas.SCORES, ["id", "rank"])
-            table = table.filter(pc.is_valid(table["rank"]))
-            ids = table["id"] if ids is None else ids
-            if table["id"] != ids:
-                raise other_examples(path, scores[0])
-            ranks[name] = table["rank"].to_numpy()
+            column = read_table(path, schemas.SCORES, ["rank"])["rank"]
+            ranks[name] = column.drop_null().to_numpy()
     metadata = {"provenance": job.origin}
     write_table(diagnostics, schemas.DIAGNOSTICS, rows, metadata=metadata)
     pairs = agreement_rows({name: ranks[name] for name in settings.agreeing}, settings.budgets)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import selector_settings
+from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.errors import other_examples
 from mamushi.registry import plugin, readers_of
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool
@@ -219,3 +220,70 @@ def stability(
     texts = read_texts(examples, table["id"], duplicates)
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
     write_table(out, schemas.STABILITY, columns, metadata=metadata)
+
+
+class Manifests(Cell):
+    """A selector, why it is there for comparison alone, if so, whether it ranks by chance, and the
+    budgets."""
+
+    selector: str
+    kind: str = setting("selectors.{selector}.kind")
+    settings: dict[str, Any] = setting(selector_settings)
+    compared: str | None = setting(comparison)
+    by_chance: bool = setting(lambda config, selector: kind_of(config, selector).by_chance)
+    budgets: list[float] = setting(grid.budgets)
+
+
+def manifests(
+    *,
+    examples: Input,
+    scores: Input,
+    calibrated: Input,
+    stability: Input,
+    duplicates: Input,
+    out: list[Output],
+    settings: Manifests,
+    job: Job,
+) -> None:
+    """Write the manifest of a selector's removal list at every budget, one file a budget.
+
+    It says what the list was made from (digests of data, model, embeddings and scores; settings;
+    versions), the digest of the list itself, the removal and preservation to expect of it by the
+    scores of the selector that estimates the log-density ratio, how much of it a second run would
+    list, and what follows for this list. It is apart from the list, because these estimates change
+    no list: another one must not retrain anything.
+    """
+    import pyarrow.compute as pc
+
+    from mamushi.evidence.manifest import manifest, read_calibrated
+    from mamushi.io import paths, schemas
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import read_groups, read_metadata, read_table
+    from mamushi.selection.removals import budget_of, digest_of_ids, text_digests
+
+    ranking, ranked = read_table(scores, schemas.SCORES), read_metadata(scores)
+    sizes = [budget_of(beta, ranking) for beta in settings.budgets]
+    first = ranking.filter(pc.less_equal(ranking["rank"], max(sizes))).sort_by("rank")
+    groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+    texts = text_digests(groups, first["id"].to_pylist())
+    ratio, stable = read_calibrated(calibrated), read_metadata(stability)
+    copies = read_table(duplicates, schemas.DUPLICATES)
+    inputs = {**ranked["embedded"]["inputs"], **ranked["provenance"]["inputs"]}
+    head = {
+        **settings.cell,
+        **settings.model_dump(include={"selector", "kind", "settings"}),
+        "provenance": {
+            **job.origin,
+            "inputs": {**inputs, **job.origin["inputs"]},
+            "embedding": ranked["embedded"]["settings"]["embedding"],
+        },
+        "conditions": ranked["conditions"],
+        **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
+        "rows": read_metadata(duplicates)["rows"],
+    }
+    is_for: Any = settings.model_dump(include={"compared", "by_chance"})
+    for path, beta, k in zip(out, settings.budgets, sizes, strict=True):
+        listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
+        named = {**head, "beta": beta, "stability": listed}
+        named["texts_sha256"] = digest_of_ids(texts[:k])
+        write_json(path, manifest(ranking, ratio, copies, k, named, stable["separation"], **is_for))

@@ -64,15 +64,16 @@ def corpus_manifest(
     """Write the manifest of a list of such a corpus: in the place of what a removal is expected to
     do it says what share of the list is of the domain, and what share of the domain the list
     has."""
+    import pyarrow.compute as pc
+
     from mamushi.data.labels import read_texts
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation, unit_of
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
-    from mamushi.io.tables import read_metadata, read_table
+    from mamushi.io.tables import read_groups, read_metadata, read_table
     from mamushi.selection.refits import read_refits
-    from mamushi.selection.removals import budget_of, digest_of_ids
-    from mamushi.stages.manifests import text_digests_of
+    from mamushi.selection.removals import budget_of, digest_of_ids, text_digests
     from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
@@ -90,6 +91,9 @@ def corpus_manifest(
     embedded = ranked["embedded"]
     inputs = {**embedded["inputs"], **ranked["provenance"]["inputs"], **job.origin["inputs"]}
     provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}
+    first = ranking.filter(pc.less_equal(ranking["rank"], budget_of(beta, ranking)))
+    groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+    digests = text_digests(groups, first.sort_by("rank")["id"].to_pylist())
     manifest = {
         **settings.cell,
         **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
@@ -99,6 +103,6 @@ def corpus_manifest(
         **manifest_of_corpus(corpus, ranking, copies, beta, *evidence),
         "screen": screened and {**screened, "recall": corpus.screen_recall()},
         "rows": read_metadata(duplicates)["rows"],
-        "texts_sha256": digest_of_ids(text_digests_of(examples, ranking, budget_of(beta, ranking))),
+        "texts_sha256": digest_of_ids(digests),
     }
     write_json(out, {**manifest, "shown": [*described(manifest).items()]})
