@@ -10,20 +10,15 @@ from tests.support.dry_runs import Snakemake
 
 
 @pytest.fixture(scope="session")
-def warm_snakemake() -> Iterator[Snakemake]:
+def snakemake() -> Iterator[Snakemake]:
     with Snakemake() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, warm_snakemake: Snakemake) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
     """A folder in which all targets of the small configuration are done."""
     folder = tmp_path_factory.mktemp("finished")
     contract_grid.make(folder)
-    warm_snakemake.finish(folder, targets=contract_grid.TARGETS)
+    snakemake.finish(folder, targets=contract_grid.TARGETS)
     return folder
-
-
-@pytest.fixture(scope="session")
-def snakemake(warm_snakemake: Snakemake) -> Snakemake:
-    return warm_snakemake

@@ -25,16 +25,12 @@ def test_both_rankings_are_made_of_one_measurement_and_none_is_refitted(
     snakemake: Snakemake, tmp_path: Path
 ) -> None:
     make(tmp_path)
-    done = snakemake.finish(tmp_path, targets=["all", "evidence"], change=GRID)
+    targets = ["all", "evidence"]
+    done = snakemake.finish(tmp_path, targets=targets, change=GRID)
     assert [done[rule] for rule in ("influence", "influence_scores", "token_scores")] == [1, 1, 2]
     # Of random and the ratio's selector alone.
     assert done["refits"] == 2
-    assert snakemake.would_run(tmp_path, targets=["all", "evidence"], change=GRID) == {}
-
-
-def test_a_setting_runs_again_what_depends_on_it(snakemake: Snakemake, tmp_path: Path) -> None:
-    make(tmp_path)
-    snakemake.finish(tmp_path, targets=["all"], change=GRID)
+    assert snakemake.would_run(tmp_path, targets=targets, change=GRID) == {}
     change = {**GRID, "influence": {"points": 2}}
     assert {*snakemake.look(tmp_path, targets=["all"], change=change)["begin"]} == {"influence"}
 

@@ -1,4 +1,4 @@
-"""The target `left`: which models are asked what, and what a change runs again."""
+"""The targets `left` and `tasks`: which models are asked what, and what a change runs again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import yaml
 from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
 
-pytestmark = pytest.mark.slow
-
-LEFT: dict[str, Any] = {
+AXES: dict[str, Any] = {
     "datasets": ["made"],
     "models": ["tiny"],
     "seeds": [0, 1],
@@ -23,37 +21,44 @@ LEFT: dict[str, Any] = {
 }
 ASKED = 11
 """Models: of each seed three endpoints, a retrained and an unlearned one; the base is shared."""
-TABLES = ["results/tables/membership.parquet"]
+CHANGES: list[tuple[str, dict[str, Any], dict[str, int]]] = [
+    ("left", {}, {}),
+    ("left", {"texts": 9}, {"membership": ASKED, "retrain": 2, "unlearn": 2, "left_tables": 1}),
+    # Fewer of them need no new model.
+    ("left", {"selectors": []}, {"left_tables": 1}),
+    ("tasks", {}, {}),
+    ("tasks", {"examples": 9}, {"task_scores": ASKED, "retrain": 2, "unlearn": 2, "task_table": 1}),
+]
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
-    """A folder in which all other targets are done, and then these, and the tensors are deleted
-    that were read by all that reads them."""
+    """A folder in which both targets are done, and the tensors are deleted that all have read."""
     folder = tmp_path_factory.mktemp("left")
     contract_grid.make(folder)
-    text = yaml.safe_dump({**contract_grid.CONFIG, "left": LEFT}, sort_keys=False)
+    (folder / "raw/my.yaml").write_text("task: my\ndataset_kwargs: {data_files: {test: my.json}}\n")
+    (folder / "raw/my.json").write_text("{}")
+    sections = {"left": AXES, "tasks": {**AXES, "names": ["raw/my.yaml"]}}
+    text = yaml.safe_dump({**contract_grid.CONFIG, **sections}, sort_keys=False)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    assert "membership" not in snakemake.finish(folder, targets=contract_grid.TARGETS)
-    # Of the second seed nothing was unlearned.
-    expected = {"membership": ASKED, "unlearn": 1, "left_tables": 1}
-    assert snakemake.finish(folder, targets=TABLES) == expected
-    for selector in ("retrained", "neggrad_plus"):
-        for path in folder.glob(f"results/runs/*/*/seed*/arms/{selector}/*/*/trained.safetensors"):
-            path.unlink()
+    done = snakemake.finish(folder, targets=["left", "tasks"])
+    assert (done["membership"], done["task_scores"], done["unlearn"]) == (ASKED, ASKED, 2)
+    for path in folder.glob("results/runs/*/*/seed*/arms/*/*/*/trained.safetensors"):
+        path.unlink()
     return folder
 
 
-CHANGES: list[tuple[dict[str, Any], dict[str, int]]] = [
-    ({}, {}),
-    ({"left": {"texts": 9}}, {"membership": ASKED, "retrain": 2, "unlearn": 2, "left_tables": 1}),
-    # Fewer of them need no new model.
-    ({"left": {"selectors": []}}, {"left_tables": 1}),
-]
-
-
-@pytest.mark.parametrize(("change", "runs"), CHANGES, ids=str)
+@pytest.mark.parametrize(("target", "change", "runs"), CHANGES, ids=str)
 def test_a_change_runs_what_it_affects(
-    snakemake: Snakemake, finished: Path, change: dict[str, Any], runs: dict[str, int]
+    snakemake: Snakemake, finished: Path, target: str, change: dict[str, Any], runs: dict[str, int]
 ) -> None:
-    assert snakemake.would_run(finished, targets=TABLES, change=change) == runs
+    needed = snakemake.would_run(finished, targets=[target], change={target: change})
+    assert needed == runs
+
+
+def test_the_data_of_a_task_are_part_of_it(
+    snakemake: Snakemake, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    (finished / "raw/my.json").write_text('{"another": 1}')
+    assert snakemake.look(finished, targets=["tasks"])["begin"] == ["task_scores", "task_table"]

@@ -1,18 +1,23 @@
-"""The paper's grid, on a machine without data, weights or a GPU."""
+"""Which jobs the paper's grid and studies have, on a machine without data, weights or a GPU."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from tests.support.demo import whole
+from tests.support.dry_runs import Snakemake
 from tests.support.workflow import ROOT, run
 
 
-def jobs(output: str) -> dict[str, int]:
+def counted(
+    folder: Path, *words: str | Path, config: dict[str, Any] | None = None
+) -> dict[str, int]:
     """Jobs by rule, out of what a dry run with ``--quiet rules`` prints."""
+    output = run(*words, "-n", "-q", "rules", directory=folder, config=config).stdout
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
@@ -28,12 +33,26 @@ def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
         },
         "estimator": None,
     }
-    grid = jobs(run("--dry-run", "-q", "rules", directory=tmp_path, config=science).stdout)
+    grid = counted(tmp_path, config=science)
     assert grid["retrain"] == 2 * 1 * 3
     assert "figure_study" not in grid
-    studies = jobs(run("studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout)
+    studies = counted(tmp_path, "studies", config=science)
     assert studies["retrain"] == 2 * 3 * 3
     assert studies["figure_study"] == studies["study_tables"] == 1
+
+
+def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path: Path) -> None:
+    """A configuration of one's own stands alone, and has the paper's beneath it when it asks."""
+
+    def jobs(change: dict[str, Any]) -> tuple[int, int]:
+        all_jobs = snakemake.look(tmp_path, targets=["data", "studies"], change=change)["all"]
+        return all_jobs["examples"], all_jobs.get("study_tables", 0)
+
+    change = {"extends": "paper", "grid": {"seeds": [0]}, "studies": {"reverse": None}}
+    assert jobs(change) == (2, 1)
+    # Also as a folder's own file, over which another one is laid.
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(change), encoding="utf-8")
+    assert jobs({"studies": {"estimator": None}}) == (2, 0)
 
 
 def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
@@ -41,7 +60,35 @@ def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     folder = tmp_path / science["models"]["smollm2"]["source"]
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}", encoding="utf-8")
-    output = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
-    counted = jobs(output)
-    assert (counted["examples"], counted["model_card"]) == (1, 1)
-    assert (counted["retrain"], counted["endpoint"]) == (7 * 3, 3)
+    jobs = counted(tmp_path, "all", "studies", config=science)
+    assert (jobs["examples"], jobs["model_card"]) == (1, 1)
+    assert (jobs["retrain"], jobs["endpoint"]) == (7 * 3, 3)
+
+
+def literal(folder: Path, *words: str) -> dict[str, int]:
+    """Jobs of the profile of the paper to the letter, of one seed."""
+    profile = ("--profile", ROOT / "profiles/paper-literal", "--config", "grid={seeds: [0]}")
+    return counted(folder, *words, *profile)
+
+
+def test_the_literal_grid_is_the_papers_and_lr_maha_a_study(tmp_path: Path) -> None:
+    grid = literal(tmp_path, "all")
+    assert grid["retrain"] == 2 * 3 * 8 * 9
+    assert grid["endpoint"] == 3 * grid["embed"] == 3 * 2 * 3
+    assert grid["score"] == 2 * 3 * 8
+    # Certainty is asked for where a list is acted on.
+    assert "refits" not in grid
+    # Reverse, the estimators without the matched one, and LR-Maha beside LR-COS on both datasets.
+    assert literal(tmp_path, "studies")["retrain"] == 3 * 9 + 2 * 9 + 2 * 2 * 9
+
+
+def test_what_is_literally_unlearned_starts_from_the_contaminated_model(tmp_path: Path) -> None:
+    jobs = literal(tmp_path, "unlearning")
+    # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say: contaminated and
+    # gold. The curves of retraining, which are in the table beside these, begin at beta 0.
+    assert jobs["endpoint"] == 2 + 2 + 1
+    # Each selector's curve of one or two unlearners, and the models that are asked, of which the
+    # paper retrains none.
+    assert jobs["retrain"] == 3 * 9
+    assert jobs["unlearn"] == 2 * 3 * 9 + 3
+    assert "relearn" not in jobs

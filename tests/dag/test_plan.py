@@ -1,9 +1,8 @@
-"""The plan of the paper's grid, on a machine without data, weights or a GPU; and what its jobs ask
-of a cluster."""
+"""What jobs ask for and the plan gives, on a machine without data, weights or a GPU: of the paper's
+grid, of a model of 70 billion parameters on nodes of eight GPUs, and once texts are counted."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,35 @@ import pytest
 import yaml
 
 from mamushi.config.complete import complete
+from mamushi.io import paths
+from mamushi.io.files import write_json
 from mamushi_cluster.forecast import Job, gpu_seconds, model_size
-from tests.support.workflow import ROOT, mamushi, run
+from tests.support import contract_grid
+from tests.support.dry_runs import Snakemake
+from tests.support.workflow import ROOT, plan, run
+
+# One dataset and seed, so that thousands of jobs need not be printed.
+FEW = "grid={datasets: [jigsaw], seeds: [0], budgets: [0.1], selectors: [mamushi]}"
+# As docs/guide/large-models.md has it.
+LARGE: dict[str, Any] = {
+    "extends": "paper",
+    "grid": {"models": ["llama-3.1-70b"], "datasets": ["jigsaw"], "seeds": [0]},
+    "models": {
+        "llama-3.1-70b": {
+            "source": "meta-llama/Llama-3.1-70B",
+            "revision": "349b2ddb53ce8f2849a6c168a81980ab25258dac",
+        }
+    },
+    "execution": {"gpus_per_job": 8},
+    "studies": {"reverse": None},
+}
 
 
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The plan of config.yaml on SLURM."""
-    folder = tmp_path_factory.mktemp("paper")
-    words = ("--profile", "slurm", "--configfile", str(ROOT / "config.yaml"))
-    made = json.loads(mamushi(folder, "plan", "--json", *words).stdout)
+def test_the_papers_grid_on_a_cluster(tmp_path: Path) -> None:
+    words = ("--profile", "slurm", "--configfile", ROOT / "config.yaml")
+    planned = plan(*words, directory=tmp_path)
     # It runs nothing and leaves nothing.
-    assert not (folder / "results").exists()
-    return dict(made)
-
-
-def test_the_papers_grid_on_a_cluster(planned: dict[str, Any]) -> None:
+    assert not (tmp_path / "results").exists()
     retrain = planned["rules"]["retrain"]
     assert retrain["jobs"] == 2160 and retrain["source"] == "FLOP"
     # Training takes 800 of them.
@@ -35,64 +47,84 @@ def test_the_papers_grid_on_a_cluster(planned: dict[str, Any]) -> None:
     assert all("published sizes" in model for model in planned["models"])
 
 
-# --- what jobs ask for ----------------------------------------------------------------------------
-
-
-def asked(directory: Path, *words: str) -> dict[tuple[str, str], dict[str, int]]:
-    """What one job of each rule and model asks for: its resources in the paper's dry run."""
+def asked(directory: Path, *words: str | Path) -> dict[tuple[str, str], dict[str, str]]:
+    """What one job of each rule and model asks for: its resources in a dry run."""
     said = run("-n", *words, directory=directory).stdout
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    # The jobs of a group stand indented below it.
-    for block in re.split(r"\n *(?=\[|rule |localrule )", said):
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for block in re.split(r"\n(?=\[|rule |localrule )", said):
         rule = re.match(r"(?:local)?rule (\w+):", block)
         model = re.search(r"wildcards:.*\bmodel=([^,\s]+)", block)
-        resources = re.search(r"resources: (.*)", block)
-        if rule and model and resources:
-            pairs = (pair.split("=") for pair in resources[1].split(", ") if "=" in pair)
-            numbers = {name: int(value) for name, value in pairs if value.isdigit()}
-            found.setdefault((rule[1], model[1]), numbers)
+        if rule and model and (resources := re.search(r"resources: (.*)", block)):
+            pairs = (pair.split("=", 1) for pair in resources[1].split(", ") if "=" in pair)
+            found.setdefault((rule[1], model[1]), dict(pairs))
     return found
 
 
-@pytest.fixture(scope="module")
-def resources(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, int]]:
-    # One dataset and seed, so that thousands of jobs need not be printed.
-    config = "grid={datasets: [jigsaw], seeds: [0], budgets: [0.1], selectors: [mamushi]}"
-    return asked(tmp_path_factory.mktemp("asked"), "--config", config)
-
-
 def test_what_jobs_ask_for_is_more_than_what_they_need(
-    resources: dict[tuple[str, str], dict[str, int]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = complete(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
     monkeypatch.chdir(tmp_path)
-    minutes, planned_minutes = [], []
-    for (rule, model), amounts in resources.items():
-        if not amounts.get("gpu"):
+    on_gpu = 0
+    for (rule, model), amounts in asked(tmp_path, "--config", FEW).items():
+        if "gpu" not in amounts:
             continue
         cell = {"dataset": "jigsaw", "model": model, "seed": "0", "beta": "0.10"}
         seconds = gpu_seconds(config, Job(rule, cell, gpus=1))
-        assert seconds is not None and amounts["runtime"] * 60 > 1.8 * seconds, (rule, model)
+        minutes = int(amounts["runtime"])
+        assert seconds is not None and minutes * 60 > 1.8 * seconds, (rule, model)
+        # Of these, 15 are for a slow start, more than a short one takes in all. Who asks for far
+        # more waits longer in the queue.
+        assert minutes <= 16 + 2.5 * seconds / 60, (rule, model)
         # Weights, what is trained in fp32, and the checkpoint while it is written.
         size = model_size(config, model)
         needed = 2 * size.parameters + 16 * size.trained(config["models"][model]["training"])
-        assert amounts["mem_mb"] * 1e6 > needed + 8e9, (rule, model)
-        minutes.append(amounts["runtime"])
-        planned_minutes.append(seconds / 60)
-    # An endpoint, a retrained model, its perplexity and the embeddings of three models.
-    assert len(minutes) == 4 * 3
-    # Of each, 15 minutes are for a slow start, more than a short one takes in all. Who asks for far
-    # more waits longer in the queue.
-    pairs = zip(minutes, planned_minutes, strict=True)
-    assert all(most <= 16 + 2.5 * planned for most, planned in pairs)
+        assert int(amounts["mem_mb"]) * 1e6 > needed + 8e9, (rule, model)
+        on_gpu += 1
+    # An endpoint, its perplexity, a retrained model and the embeddings of three models.
+    assert on_gpu == 4 * 3
 
 
 def test_a_retried_job_asks_for_more(tmp_path: Path) -> None:
-    config = "grid={datasets: [jigsaw], seeds: [0], budgets: [0.1], selectors: [random]}"
-    once = asked(tmp_path, "--config", config)
-    twice = asked(tmp_path, "--attempt", "2", "--config", config)
+    once = asked(tmp_path, "--config", FEW)
+    twice = asked(tmp_path, "--attempt", "2", "--config", FEW)
     for key in (("retrain", "gemma-2-2b"), ("embed", "llama-3.1-8b"), ("score", "qwen-2.5-7b")):
         for name in ("mem_mb", "runtime"):
-            assert twice[key][name] == 2 * once[key][name]
+            assert int(twice[key][name]) == 2 * int(once[key][name])
+
+
+def test_each_job_with_a_large_model_asks_for_eight_gpus_of_one_node(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(LARGE))
+    words = ("--profile", ROOT / "profiles/slurm", "--configfile", tmp_path / "mine.yaml")
+    jobs = asked(tmp_path, "all", *words)
+    of_model = ("endpoint", "embed", "retrain", "evaluate")
+    assert {rule for (rule, _), amounts in jobs.items() if "gpu" in amounts} == {*of_model}
+    for (rule, _), amounts in jobs.items():
+        # The profile says once where jobs on a GPU are.
+        place = {"gpu": "8", "slurm_partition": "gpu", "gpu_model": "h100"}
+        expected = place if rule in of_model else {"slurm_partition": "cpu"}
+        assert amounts.items() >= {**expected, "nodes": "1"}.items()
+        assert "gpu_model" not in amounts or rule in of_model
+
+
+def test_memory_and_time_follow_the_texts_once_they_are_counted(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    contract_grid.make(tmp_path)
+    cell = {"dataset": "mine", "model": "tiny", "seed": "0"}
+    perplexity = paths.PERPLEXITY.format(**cell, arm="beta0")
+    targets = [paths.SCORES.format(**cell, selector="mamushi"), perplexity]
+
+    def resources(texts: int) -> dict[str, dict[str, int]]:
+        counts = {"forget": texts // 2, "retain": texts // 2}
+        sections = {"inference": counts, "evaluation": counts}
+        card = tmp_path / paths.DATA_CARD.format(dataset=cell["dataset"])
+        write_json(card, {"counts": {"sections": sections}})
+        found: dict[str, dict[str, int]] = snakemake.look(tmp_path, targets=targets)["resources"]
+        return found
+
+    few, many = resources(2000), resources(2_000_000)
+    for rule in ("embed", "score"):
+        for name in ("mem_mb", "runtime"):
+            assert many[rule][name] > 1.4 * few[rule][name], (rule, name)
+    assert many["evaluate"]["runtime"] > 1.4 * few["evaluate"]["runtime"]

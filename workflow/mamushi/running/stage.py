@@ -155,7 +155,7 @@ class Job:
     def _files(self, role: str) -> dict[str, Path]:
         """Return the files by parameter; those of a list also by place."""
         files: dict[str, Path] = {}
-        for name, _, is_list, _ in (p for p in self.stage.parameters if p.role == role):
+        for name, _, _, is_list, _ in (p for p in self.stage.parameters if p.role == role):
             value = self.arguments[name]
             if is_list:
                 files |= {f"{name}/{place}": path for place, path in enumerate(value or ())}
