@@ -4,6 +4,7 @@ import gc
 import json
 import re
 from functools import cache, partial
+from itertools import product
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
@@ -141,12 +142,21 @@ def evaluation_of(arm):
 
 def arm_files(*kinds, arm="{arm}"):
     """Inputs by their names: the files of these kinds that an arm is made and opened from, that of the
-    wildcards or `arm`, in which they may stand."""
+    wildcards or `arm`, in which they may stand. Where these are alike for all models and selectors,
+    they serve as they are: a function would be called for each of thousands of jobs."""
 
     def find(kind, wildcards):
         name = arm.format(**wildcards)
         return arms.arm_files(config, wildcards.model, name).get(kind, [])
 
+    if arm == arms.RETRAINED:
+        named = product(config["models"], config["selectors"])
+        every = [
+            arms.arm_files(config, m, arm.replace("{selector}", s)) for m, s in named
+        ]
+        alike = [{kind: files.get(kind, []) for kind in kinds} for files in every]
+        if all(files == alike[0] for files in alike):
+            return alike[0]
     return {kind: partial(find, kind) for kind in kinds}
 
 

@@ -50,7 +50,7 @@ def test_a_name_says_how_a_model_was_made(name: str) -> None:
 )
 def test_what_a_model_is_opened_from(name: str, model: str, base: str, trained: str | None) -> None:
     files = arms.arm_files(CONFIG, model, name)
-    assert files["model_card"] == paths.MODEL_CARD.format(model=base)
+    assert files["model_card"].format(model=model) == paths.MODEL_CARD.format(model=base)
     of_arm = trained and paths.TRAINED.replace("{arm}", trained)
     assert files.get("trained") == of_arm
     assert ("unlearned" in files) == name.startswith("salun")

@@ -90,7 +90,8 @@ def arm_files(config: Config, model: str, name: str) -> dict[str, str]:
     is_contaminated = start == "contaminated"
     below = model if is_contaminated else base(config, model) or model
     files = {"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS}
-    files = {kind: pattern.replace("{model}", below) for kind, pattern in files.items()}
+    if below != model:
+        files = {kind: pattern.replace("{model}", below) for kind, pattern in files.items()}
     if start != "base" and not (is_contaminated and config["models"][model].get("contaminated")):
         files["trained"] = paths.TRAINED.replace("{arm}", start)
     if arm.unlearner:
