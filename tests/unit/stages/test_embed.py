@@ -1,6 +1,5 @@
 """The stage `embed`: the BOS is in every text, and so says nothing of it but how long it is."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from mamushi.io.tables import read_table
 from mamushi.lm import embed as lm_embed
 from mamushi.selection.metrics import spearman
 from mamushi.stages import models
-from tests.support.stage_files import EXECUTION, FILES, write_base
+from tests.support.stage_files import command, texts_of, write_base
 
 WIDTH = 16
 
@@ -27,11 +26,8 @@ def base(tmp_path: Path) -> Path:
 def run(root: Path, embedding: dict[str, Any]) -> Path:
     """The table that the stage writes."""
     pooled = {"pooling": "mean", "max_length": 16, "precision": "fp32", **embedding}
-    settings_text = json.dumps({"embedding": pooled})
-    read = [f"--{key}={root / name}" for key, name in FILES.items() if key != "trained"]
     out = root / "embed.parquet"
-    execution = f"--execution={json.dumps(EXECUTION)}"
-    assert main(["embed", *read, f"--out={out}", execution, f"--settings={settings_text}"]) == 0
+    assert main(command("embed", {"embedding": pooled}, **texts_of(root), out=out)) == 0
     return out
 
 

@@ -1,7 +1,6 @@
 """The stages ``refine`` and ``half-gap``: what they write, and what is said when a file is not
 there."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from mamushi.cli import main
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
+from tests.support.stage_files import command
 from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
 
 PAIR: dict[str, Any] = {"unlearner": "neggrad_plus", "selector": "mamushi"}
@@ -42,19 +42,8 @@ def root(tmp_path: Path) -> Path:
 
 def refined(root: Path, **changed: Any) -> Any:
     out = root / "sweep.json"
-    settings_text = json.dumps(SWEEP | changed)
-    assert (
-        main(["refine", "--root", str(root), "--out", str(out), "--settings", settings_text]) == 0
-    )
+    assert main(command("refine", SWEEP | changed, root=root, out=out)) == 0
     return read_json(out)
-
-
-def make_tables(root: Path, **changed: Any) -> int:
-    settings_text = json.dumps(HALF_GAP | changed)
-    folder = str(root / "tables")
-    return main(
-        ["half-gap", "--root", str(root), "--out-folder", folder, "--settings", settings_text]
-    )
 
 
 def test_a_sweep_is_refined_around_its_crossing(root: Path) -> None:
@@ -74,12 +63,13 @@ def test_without_a_fine_step_or_a_crossing_nothing_is_added(root: Path) -> None:
 
 
 def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> None:
-    assert make_tables(root) == 0
+    folder = root / "tables"
+    words = command("half-gap", HALF_GAP, root=root, out_folder=folder)
+    assert main(words) == 0
     for kind, count in ((schemas.UNLEARNING, 3 * 2 * 2 * 4), (schemas.HALF_GAP, 4)):
-        name = kind.name
-        table = read_table(root / "tables" / f"{name}.parquet", kind)
-        assert table.num_rows == count
-        assert read_metadata(root / "tables" / f"{name}.parquet")["settings"]["retain_cap"] == 5.6
-    first = {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
-    assert make_tables(root) == 0
-    assert {path.name: path.read_bytes() for path in (root / "tables").iterdir()} == first
+        path = folder / f"{kind.name}.parquet"
+        assert read_table(path, kind).num_rows == count
+        assert read_metadata(path)["settings"]["retain_cap"] == 5.6
+    first = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(words) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == first

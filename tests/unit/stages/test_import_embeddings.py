@@ -1,6 +1,5 @@
 """Vectors that were made elsewhere: what is taken, and one line for each file that does not fit."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from mamushi.config.sources import vector_files, vector_shards
 from mamushi.io import digests, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
-from tests.support.stage_files import examples
+from tests.support.stage_files import command, examples
 
 WIDTH = 6
 
@@ -53,11 +52,12 @@ def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = N
 def run(root: Path, **changes: Any) -> int:
     (root / "vectors").mkdir(exist_ok=True)
     settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": {}, **changes}
-    words = [f"--{name}={root / f'{name}.parquet'}" for name in ("examples", "duplicates")]
+    tables = ("examples", "duplicates", "embeddings")
+    examples, duplicates, out = (root / f"{name}.parquet" for name in tables)
     vectors = vector_shards(root / "vectors") or [root / "vectors.parquet"]
-    words += [f"--data-card={root / 'data.json'}", "--vectors", *map(str, vectors)]
-    words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(settings)}"]
-    return main(["import-embeddings", *words])
+    read = {"examples": examples, "duplicates": duplicates, "vectors": vectors}
+    read["data_card"] = root / "data.json"
+    return main(command("import-embeddings", settings, **read, out=out))
 
 
 def check(root: Path, ids: list[str], vectors: np.ndarray) -> None:

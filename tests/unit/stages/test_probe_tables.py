@@ -1,6 +1,5 @@
 """The tables of the probe: what models said, and what a little training brings back."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.grid_files import write_perplexity
+from tests.support.stage_files import command
 
 GRID: dict[str, Any] = {
     "datasets": ["alpha"],
@@ -105,8 +105,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def collected(root: Path, settings: dict[str, Any] = SETTINGS) -> int:
-    folders = ["--root", str(root), "--out-folder", str(root / "tables")]
-    return main(["probes", *folders, "--settings", json.dumps(settings)])
+    return main(command("probes", settings, root=root, out_folder=root / "tables"))
 
 
 def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:

@@ -49,10 +49,6 @@ def edit(base: Path, out: Path, kind: str, **options: Any) -> Path:
     return out / "trained.safetensors"
 
 
-def opened(base: Path, unlearned: Path) -> dict[str, Path]:
-    return {"trained": base / "start.safetensors", "unlearned": unlearned}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_stores_the_edit_alone_and_a_log_without_steps(
     kind: str, base: Path, tmp_path: Path
@@ -78,17 +74,18 @@ def test_it_stores_the_edit_alone_and_a_log_without_steps(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_question_to_an_arm_reads_the_edit(kind: str, base: Path, tmp_path: Path) -> None:
-    files = opened(base, edit(base, tmp_path / "out", kind))
-    how = {"precision": "fp32"}
-    start = measure(base, tmp_path, trained=base / "start.safetensors")
+def test_an_edited_model_measures_otherwise_and_relearns_from_there(
+    kind: str, base: Path, tmp_path: Path
+) -> None:
+    start = {"trained": base / "start.safetensors"}
+    files = {**start, "unlearned": edit(base, tmp_path / "out", kind)}
     measured = measure(base, tmp_path, **files)
-    assert measured != start
+    assert measured != measure(base, tmp_path, **start)
     relearning = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
-    asked = {"seed": 0, "trains": TRAINS, "evaluation": {"max_length": 16}}
-    asked |= {"relearning": relearning}
+    asked = {"precision": "fp32", "seed": 0, "trains": TRAINS, "relearning": relearning}
+    asked["evaluation"] = {"max_length": 16}
     written = {"out": tmp_path / "curve.parquet", "texts": tmp_path / "texts.parquet"}
-    assert main(command("relearn", {**how, **asked}, **texts_of(base), **files, **written)) == 0
+    assert main(command("relearn", asked, **texts_of(base), **files, **written)) == 0
     table = read_table(written["out"], schemas.RELEARNING_CURVE).to_pydict()
     first = [table[f"ppl_{domain}"][0] for domain in ("forget", "retain")]
     np.testing.assert_allclose(first, measured, rtol=1e-5)

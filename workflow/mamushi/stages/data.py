@@ -28,12 +28,8 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     return {**settings, "windows": definition.get("windows")}
 
 
-def raw_digests(config: Config, dataset: str) -> dict[str, str]:
-    """Return the digests of a dataset's raw files."""
-    return _digests_of(config["datasets"][dataset])
-
-
-def _digests_of(definition: Mapping[str, Any]) -> dict[str, str]:
+def raw_digests(definition: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digests of the raw files of a dataset, or of its loader's settings."""
     by_key = raw_paths(definition).values()
     by_name = [content_digests(map(str, paths)).items() for paths in by_key]
     return {name: sha for digests in by_name for name, sha in digests}
@@ -50,7 +46,9 @@ class ExamplesSettings(Settings):
     limit: dict[str, int | None] = setting("datasets.{dataset}.limit")
     data: dict[str, Any] = setting("data")
     drop_duplicates: bool = setting("datasets.{dataset}.drop_duplicates")
-    inputs: dict[str, str] = setting(raw_digests)
+    inputs: dict[str, str] = setting(
+        lambda config, dataset: raw_digests(config["datasets"][dataset])
+    )
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""
@@ -90,27 +88,19 @@ def examples(
             drop_duplicates=settings.drop_duplicates,
         )
     # Else the digests would be of what nobody ranked.
-    now = _digests_of({"kind": settings.kind, **settings.loader})
+    now = raw_digests({"kind": settings.kind, **settings.loader})
     for name, digest in settings.inputs.items():
         if now.get(name, digest) != digest:
             raise UserError("has changed since this run began", where=name, do="run again")
-    _print_counts(settings.dataset, counts)
+    for name, n in counts["sections"].items():
+        texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
+        print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
     write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
     origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.extra_metadata)}
     write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
     write_json(card, data_card(job.origin["settings"], raw, counts, digest))
-
-
-def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:
-    """Print how many texts every section has, and how large the groups are."""
-    for name, n in counts["sections"].items():
-        texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
-        print(f"{dataset}: section {name}: {texts}", file=sys.stderr)
-    if groups := counts.get("groups", {}):
-        texts = f"{groups['texts']:,} texts in {groups['groups']:,} groups of two or more"
-        print(f"{dataset}: {texts}, the largest of {groups['largest']:,}", file=sys.stderr)
 
 
 def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
@@ -130,16 +120,13 @@ def vector_settings(config: Config, model: str) -> dict[str, Any]:
     return {key: embeddings[key] for key in ("id", "vector", "words")}
 
 
-def vector_digests(config: Config, model: str) -> dict[str, str]:
-    """Return the digests of the files with a model's vectors."""
-    return content_digests(vector_files(config["models"][model]))
-
-
 class ImportEmbeddings(Settings):
     """Columns of vectors that were made elsewhere and the digests of the files, or ``words``."""
 
     embedding: dict[str, Any] = setting(vector_settings)
-    inputs: dict[str, str] = setting(vector_digests)
+    inputs: dict[str, str] = setting(
+        lambda config, model: content_digests(vector_files(config["models"][model]))
+    )
 
 
 def import_embeddings(
@@ -199,15 +186,12 @@ def import_embeddings(
     write_vectors(out, [matrix], columns, job.origin)
 
 
-def url_of(config: Config, place: str) -> str:
-    """Return the URL of a copy, without a signature."""
-    return fetched_urls(config)[paths.FETCHED.format(place=place)]
-
-
 class FetchSettings(Settings):
     """The URL without a signature."""
 
-    url: str = setting(url_of)
+    url: str = setting(
+        lambda config, place: fetched_urls(config)[paths.FETCHED.format(place=place)]
+    )
 
 
 def fetch_data(*, receipt: Output, settings: FetchSettings, job: Job) -> None:

@@ -30,11 +30,6 @@ def model_files(config: Config, model: str) -> list[str]:
     return [os.path.join(folder, name) for name in names if name.endswith(MODEL_FILES)]
 
 
-def file_digests(config: Config, model: str) -> dict[str, str]:
-    """Return the digests of a model's files."""
-    return content_digests(model_files(config, model))
-
-
 class ModelCard(Settings):
     """Where the model is."""
 
@@ -42,7 +37,9 @@ class ModelCard(Settings):
     source: str | None = setting("models.{model}.source")
     revision: str | None = setting("models.{model}.revision")
     contaminated: bool = setting("models.{model}.contaminated")
-    inputs: dict[str, str] = setting(file_digests)
+    inputs: dict[str, str] = setting(
+        lambda config, model: content_digests(model_files(config, model))
+    )
 
 
 def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
