@@ -166,6 +166,13 @@ def measure(made: Path, out: Path, settings: Any = None, **tensors: Path) -> lis
     return perplexities
 
 
+def measuring(out: Path) -> dict[str, Any]:
+    """Options with which the job of a training measures its model as ``measure`` does."""
+    how = {"precision": "fp32", "evaluation": {"max_length": 16}}
+    files = {name: out / f"own-{name}.parquet" for name in ("perplexity", "nll")}
+    return {"evaluation": json.dumps(how), **files}
+
+
 def listed(path: Path, root: Path, ids: Sequence[str]) -> Path:
     """A removal list of these texts of ``write_base``, as a selector's: by score."""
     columns = {

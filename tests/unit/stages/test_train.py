@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.support.stage_files import (
     finetuning,
     listed,
     measure,
+    measuring,
     texts_of,
     trained_files,
     write_base,
@@ -108,13 +108,6 @@ def test_a_killed_training_goes_on_from_its_state(
     assert len(calls) == 4 + steps - 3
     assert_same_tensors(out, tmp_path / "whole")
     assert not (out / "card.json.state").exists()
-
-
-def measuring(out: Path) -> dict[str, Any]:
-    """Options with which the job of a training measures its model."""
-    how = {"precision": "fp32", "evaluation": {"max_length": 16}}
-    files = {name: out / f"own-{name}.parquet" for name in ("perplexity", "nll")}
-    return {"evaluation": json.dumps(how), **files}
 
 
 def test_a_training_measures_its_model_as_the_stage_of_it_does(

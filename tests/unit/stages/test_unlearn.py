@@ -20,6 +20,7 @@ from tests.support.stage_files import (
     command,
     listed,
     measure,
+    measuring,
     opened,
     texts_of,
     unlearn_words,
@@ -79,7 +80,8 @@ def test_it_stores_what_it_trained_and_leaves_no_state(
 ) -> None:
     removal = names(tmp_path / "list.txt", [f"if{number}" for number in (3, 0, 7, 5, 8)])
     out, settings = tmp_path / "out", unlearning(kind)
-    assert unlearn(base, out, settings, removal=removal) == 0
+    own = measuring(out)
+    assert unlearn(base, out, settings, removal=removal, **own) == 0
     card = read_json(out / "card.json")
     # floor(5 epochs * 5 texts / 4)
     counts = {"texts": FORGET, "removed": 5, "steps": 6, "stopped_at": None}
@@ -95,6 +97,8 @@ def test_it_stores_what_it_trained_and_leaves_no_state(
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
     assert read_metadata(out / "log.parquet")["settings"] == settings
     assert np.isfinite(perplexities(base, out)).all()
+    # Its own job has measured it as the stage of that does, to the byte.
+    assert own["nll"].read_bytes() == (out / "nll.parquet").read_bytes()
     assert not (out / "card.json.state").exists()
 
 
