@@ -3,6 +3,7 @@ grid, of a model of 70 billion parameters on nodes of eight GPUs, and once texts
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mamushi.io.files import write_json
 from mamushi_cluster.forecast import Job, gpu_seconds, model_size
 from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
-from tests.support.workflow import ROOT, plan, run
+from tests.support.workflow import ROOT, mamushi, run
 
 # One dataset and seed, so that thousands of jobs need not be printed.
 FEW = "grid={datasets: [jigsaw], seeds: [0], budgets: [0.1], selectors: [mamushi]}"
@@ -36,8 +37,8 @@ LARGE: dict[str, Any] = {
 
 
 def test_the_papers_grid_on_a_cluster(tmp_path: Path) -> None:
-    words = ("--profile", "slurm", "--configfile", ROOT / "config.yaml")
-    planned = plan(*words, directory=tmp_path)
+    words = ("--profile", "slurm", "--configfile", str(ROOT / "config.yaml"))
+    planned = json.loads(mamushi(tmp_path, "plan", "--json", *words).stdout)
     # It runs nothing and leaves nothing.
     assert not (tmp_path / "results").exists()
     retrain = planned["rules"]["retrain"]
