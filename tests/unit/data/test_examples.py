@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.data.duplicates import key
 from mamushi.data.examples import build_examples
-from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.digests import of_text
@@ -108,35 +106,6 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
         assert first.read_bytes() == second.read_bytes()
 
 
-def check_examples(table: Any, raw: Raw, shares: dict[str, float], groups: int) -> None:
-    """What must hold of any data set: one section and one domain for each text, strata kept."""
-    ids, sections = table["id"].to_pylist(), table["section"].to_pylist()
-    keys = [key(text) for text in table["text"].to_pylist()]
-    assert len(set(ids)) == len(ids)
-    # Unique keys: so no text is in two domains or two sections.
-    assert len(set(keys)) == len(keys)
-    row = {name: i for i, name in enumerate(raw.ids)}
-    for name, section in zip(ids, sections, strict=True):
-        assert raw.section[row[name]] in (None, section)
-    strata: dict[tuple[bool, str], list[str]] = {}
-    for name, section in zip(ids, sections, strict=True):
-        if raw.section[row[name]] is None:
-            group = (bool(raw.forget[row[name]]), raw.stratum[row[name]])
-            strata.setdefault(group, []).append(section)
-    assert len(strata) == groups
-    for members in strata.values():
-        for section, share in shares.items():
-            assert abs(members.count(section) - share * len(members)) < 1
-
-
-def test_a_path_that_is_not_set_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, stage_settings("jigsaw", {})) == 2
-    assert "datasets.mine: no path is given, or its env" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.real_data
 def test_real_newsgroups(shared: Path) -> None:
     path = str(shared / "data/20ng/20news-bydate.tar.gz")
@@ -144,6 +113,5 @@ def test_real_newsgroups(shared: Path) -> None:
     raw = load("dataset", "newsgroups").load(loader, UNUSED)
     table, _, counts = build_examples(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     assert counts["read"] == 18_846
-    check_examples(table, raw, PAPER, groups=20)
     assert [sum(step["dropped"].values()) for step in counts["steps"]] == [0, 515, 77, 53, 0, 0]
     assert table.num_rows == 18_201

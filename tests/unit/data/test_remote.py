@@ -170,7 +170,7 @@ def test_a_split_is_what_datasets_makes_of_it(tmp_path: Path) -> None:
     assert "cannot be fetched (RepositoryNotFoundError 404)" in none
 
 
-@pytest.mark.parametrize("name", ["data/../../.bashrc", "..", "a/../..", "a\0b"])
+@pytest.mark.parametrize("name", ["data/../../.bashrc", "a\0b"])
 def test_no_server_says_where_outside_of_its_copy_a_file_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from mamushi.evidence import dependence as looks
-from mamushi.evidence.calibration import RatioScores, few_groups, resample
+from mamushi.evidence.calibration import RatioScores, few_groups
 from mamushi.evidence.dependence import Dependence, dependence, z_of_pairs
 from mamushi.evidence.frontier import bands, removal_order
 from mamushi.selection.metrics import NORMAL
@@ -73,23 +73,6 @@ def test_what_near_texts_share_moves_the_lower_end_or_withholds_all(
     z: float | None, ends: tuple[float | None, float | None]
 ) -> None:
     assert Dependence(None, 100, z).ends(0.9, 0.8, 0.95) == pytest.approx(ends)
-
-
-def test_resamples_draw_groups_whole_within_domains_and_over_both() -> None:
-    rng = np.random.default_rng(0)
-    forget = np.arange(60) < 20
-    groups = np.concatenate([np.arange(20) // 2, 5 + np.arange(40) // 4])
-    means = []
-    for _ in range(400):
-        weights = resample(forget, rng, groups)
-        assert weights[forget].sum() == pytest.approx(20)
-        assert weights[~forget].sum() == pytest.approx(40)
-        for group in np.unique(groups):
-            own = [weights[(groups == group) & domain] for domain in (forget, ~forget)]
-            assert all(np.ptp(side) == 0 for side in own if len(side))
-            assert not all(map(len, own)) or own[0].any() == own[1].any()
-        means.append(weights)
-    assert np.abs(np.mean(means, axis=0) - 1).max() < 0.25
 
 
 def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:

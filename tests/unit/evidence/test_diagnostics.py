@@ -27,6 +27,7 @@ def true_ratios(n1: int, n2: int, seed: int = 0) -> SelectorScores:
 
 def test_known_densities_give_the_closed_forms() -> None:
     row = diagnose(true_ratios(30000, 60000))
+    assert set(row) == set(schemas.DIAGNOSTICS.schema.names) - RUN_COLUMNS
     assert row["forget_mean"] == pytest.approx(2 * SHIFT**2, abs=0.05)
     assert row["forget_sd"] == pytest.approx(2 * SHIFT, abs=0.03)
     assert row["retain_mean"] == pytest.approx(-2 * SHIFT**2, abs=0.05)
@@ -39,22 +40,6 @@ def test_known_densities_give_the_closed_forms() -> None:
     assert row["ties"] == 0
     assert row["ece"] is not None
     assert row["ece"] < 0.4 * np.sqrt(15 / 90000)
-
-
-def test_statistics_of_a_few_scores_by_hand() -> None:
-    scores = SelectorScores(np.array([1.0, 1.0, 4.0, 2.0, 0.0]), np.array([True] * 4 + [False]))
-    row = diagnose(scores)
-    assert set(row) == set(schemas.DIAGNOSTICS.schema.names) - RUN_COLUMNS
-    assert (row["n_forget"], row["n_retain"], row["ties"]) == (4, 1, 1)
-    assert (row["forget_mean"], row["forget_sd"]) == pytest.approx((2.0, np.sqrt(1.5)))
-    names = ("min", "q25", "median", "q75", "max")
-    assert [row[f"forget_{name}"] for name in names] == [1.0, 1.0, 1.5, 2.5, 4.0]
-    assert row["forget_cov"] == pytest.approx(np.sqrt(1.5) / 2)
-    assert (row["retain_mean"], row["retain_sd"]) == (0.0, 0.0)
-    assert row["fisher"] == pytest.approx(2 / np.sqrt(1.5 / 2))
-    assert row["auc"] == 1.0
-    assert row["auc_fold_mean"] is None
-    assert row["fold_offset"] is None
 
 
 def test_the_prior_is_restored() -> None:

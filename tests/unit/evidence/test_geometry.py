@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from mamushi.evidence.geometry import affinity, angles, geometry_columns
+from mamushi.evidence.geometry import geometry_columns
 from mamushi.io import schemas
 from mamushi.selection.pool import Pool
 
@@ -96,11 +96,3 @@ def test_sorted_angles_are_those_of_50_components_or_of_half_the_dimensions(
     assert columns["angle_sorted"][at:] == [None] * (components - at)
     np.testing.assert_allclose(columns["angle_sorted"][:at], expected, atol=1e-4)
     assert expected.max() > 10
-
-
-def test_angles_of_known_planes() -> None:
-    wanted = np.radians([10.0, 30.0, 50.0, 90.0])
-    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
-    cosines = np.diag(np.cos(wanted)) @ turn
-    np.testing.assert_allclose(angles(cosines), [10, 30, 50, 90], atol=1e-6)
-    assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))

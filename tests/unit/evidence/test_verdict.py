@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
-from mamushi.config import selectors as settings
 from mamushi.data.labels import TextProperties
 from mamushi.evidence.calibration import HalfScores, RatioEstimate, RatioScores
 from mamushi.evidence.dependence import Dependence
@@ -224,13 +223,3 @@ def test_a_comparison_says_so_and_nothing_else() -> None:
     found = judge_list(OWN, 20, LISTED, RETAIN, compared="the ranking by mamushi upside down")
     assert found["act"] == "comparison"
     assert found["words"] == "a comparison, not to be acted on: the ranking by mamushi upside down"
-    kinds = {
-        "turned": {"kind": "anti_mamushi", "of": "mamushi_lr"},
-        **{name: {"kind": name} for name in ("random", "mamushi_lr")},
-    }
-    config = {"selectors": kinds, "grid": {"selectors": ["random", "turned", "mamushi_lr"]}}
-    assert settings.comparison(config, "turned") == "the ranking by mamushi_lr upside down"
-    assert settings.comparison(config, "random") == "its order is drawn by chance"
-    # The page opens with what is to be acted on, whatever the ratio is taken from.
-    ordered = settings.leading_first({**config, "removal": {"ratio": "mamushi"}})
-    assert ordered == ["mamushi_lr", "random", "turned"]
