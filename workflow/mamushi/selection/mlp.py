@@ -36,11 +36,8 @@ PREDICT = 4096  # Rows of a forward pass at a time when scoring.
 
 
 def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator[Fit]:
-    """Yield the held-out logits of each task by a network of its own; on the GPU if there is one.
-
-    The tasks are folds of one pool, or several seeds of them; ``settings`` are those of the
-    selector ``mamushi``.
-    """
+    """Yield the held-out logits of each task by a network of its own, on the GPU if there is one:
+    tasks are folds of one pool, or several seeds of them, ``settings`` those of ``mamushi``."""
     device = torch.device("cuda" if sees_gpu() else "cpu")
     # On a GPU, sums of bfloat16 products are float32 throughout, as they are on a CPU.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

@@ -42,11 +42,10 @@ class Pool:
     """The inference section as one model embeds it.
 
     ``forget`` (n,) is true for the domain p1; ``embeddings`` (n, d) are read-only. ``truth`` (n,)
-    is the exact log p1(x)/p2(x) in nats, for synthetic data alone. ``base`` are the scores from
-    which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
-    fold's training examples. ``groups`` (n,) are codes of examples that are not independent, None
-    where none are shared. ``columns`` (n,) are of rooms beside the core, as are the steps: each
-    fold's task, and what a selector says, goes through them.
+    is the exact log p1(x)/p2(x) in nats, of synthetic data. ``base`` are the scores from which a
+    selector derives. With ``half``, 0 or 1, one cross-fits on that half of each fold's training
+    examples. ``groups`` (n,) are codes of examples that are not independent. ``columns`` (n,) are
+    of rooms beside the core, as are the steps.
     """
 
     ids: Strings

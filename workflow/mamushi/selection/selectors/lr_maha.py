@@ -1,13 +1,11 @@
 """The likelihood-ratio contrast in Mahalanobis distance: s(x) = d_Maha(x, mu2) - d_Maha(x, mu1).
 
 Paper, Section 4: d_Maha(x, mu) = sqrt((x - mu)^T Sigma^-1 (x - mu)). Sigma is the covariance that
-the domains share, x - mu of its own domain pooled over both. A full covariance is unstable at the
-width of a language model, so that it has Ledoit and Wolf's shrinkage unless the paper's own is
-asked for.
+the domains share, x - mu of its own domain pooled over both, by default with Ledoit and Wolf's
+shrinkage.
 
-As all of the paper's baselines it scores the texts of which centroids and covariance are made, and
-there are nearly as many directions as texts: of 600 texts in 576 dimensions either covariance
-separates shuffled labels.
+As all of the paper's baselines it scores the texts of which centroids and covariance are made: of
+600 texts in 576 dimensions either covariance separates shuffled labels.
 """
 
 from typing import Any, Literal

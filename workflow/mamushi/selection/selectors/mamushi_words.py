@@ -5,13 +5,11 @@ With x the embedding of a text and t its words, taken for independent within a d
     log p1(x, t) / p2(x, t) = log p1(x) / p2(x) + log p1(t) / p2(t),
 
 and each is estimated by a logistic regression. Their scales are those of their penalties, so each
-is brought to mean 0 and standard deviation 1 over what a fold scores, which takes no label. An
-embedding is of a text's beginning, its words are all there. For a ranking by few examples, which
-this is for, `stack` has no examples to weigh its members by.
+is brought to mean 0 and standard deviation 1 over what a fold scores, which takes no label. It is
+for a ranking by few examples, by which `stack` cannot weigh its members.
 
 Where the pool has a column ``words``, as behind a screen, that is their logit. Another fit would
-have among the rest what each example drew in by words that it alone has, and score it too low when
-it is held out.
+have among its texts what an example drew in by words that it alone has, and score that too low.
 """
 
 from __future__ import annotations
