@@ -104,7 +104,7 @@ def influence_scores(
     import numpy as np
 
     from mamushi.selection.scores import read_pool
-    from mamushi_extras.influence.pooling import read_influence
+    from mamushi_extras.influence.schemas import read_influence
 
     pool = read_pool(embeddings, examples)
     of_tokens = read_influence(influence, pool.ids.tolist())

@@ -52,7 +52,7 @@ def token_scores(
     from mamushi.io.tables import write_table
     from mamushi.lm.tokens import COUNTED
     from mamushi.registry import load
-    from mamushi_extras.influence.pooling import read_influence
+    from mamushi_extras.influence.schemas import read_influence
 
     pool = read_token_pool(examples, tokens, settings.max_length)
     texts = pool.texts
