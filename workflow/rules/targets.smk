@@ -23,14 +23,6 @@ def tables_and_figures(wildcards):
     return expand(paths.TABLE, table=grid.TABLES) + figures
 
 
-# The configured grid: removal lists and, where all of it can be retrained, tables and figures.
-rule all:
-    default_target: True
-    input:
-        grid.lists(config, GRID),
-        tables_and_figures,
-
-
 # A lab's own case: the ranking and the removal lists, without any retraining.
 rule removals:
     input:
