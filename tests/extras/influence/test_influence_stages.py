@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm.loading import open_tokenizer
 from mamushi.lm.tokens import write_tokens
 from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 from tests.support.models import SIZES, TRAINING
+from tests.support.score_files import write_examples
 from tests.support.stage_files import WORDS, command, texts_of, write_base
 from tests.support.steps import kill_at
 
@@ -32,15 +32,13 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_base(root)
     rng = np.random.default_rng(1)
     count = 40
-    columns: dict[str, Any] = {
-        "id": [f"t{i:02d}" for i in range(count)],
-        "text": [" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in range(count)],
-        "domain": [("forget", "retain")[i % 2] for i in range(count)],
-        "section": ["contamination" if i < 16 else "inference" for i in range(count)],
-        "log_density_ratio": pa.nulls(count, pa.float64()),
-        "group": pa.nulls(count, pa.string()),
-    }
-    write_table(root / "examples.parquet", schemas.EXAMPLES, columns)
+    write_examples(
+        root / "examples.parquet",
+        [f"t{i:02d}" for i in range(count)],
+        ["forget", "retain"] * (count // 2),
+        text=[" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in range(count)],
+        section=["contamination"] * 16 + ["inference"] * (count - 16),
+    )
     write_tokens(
         root / "tokens.parquet",
         read_table(root / "examples.parquet", schemas.EXAMPLES),

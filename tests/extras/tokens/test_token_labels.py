@@ -16,6 +16,7 @@ from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
 from mamushi_extras.tokens.masks import digest_of_spans
 from tests.support.models import SIZES
+from tests.support.score_files import write_examples
 
 CELL = {"dataset": "mine", "model": "tiny", "seed": 0, "selector": "words", "beta": "0.25"}
 TEXTS = {"f": [9, 1, 2, 3], "r": [9, 4], "held": [9, 5]}
@@ -82,16 +83,9 @@ def listed(root: Path, columns: dict[str, list[Any]], length: int) -> None:
 
 
 def write(root: Path, counted: list[list[bool]] | None = None) -> None:
-    columns = {
-        "id": list(TEXTS),
-        "text": ["text"] * 3,
-        "domain": ["forget", "retain", "retain"],
-        "section": ["inference", "inference", "evaluation"],
-    }
-    missing = [name for name in schemas.EXAMPLES.schema.names if name not in columns]
+    section = ["inference", "inference", "evaluation"]
     examples = paths.under(root, paths.EXAMPLES, dataset="mine")
-    columns |= {name: [None] * 3 for name in missing}
-    write_table(examples, schemas.EXAMPLES, columns)
+    write_examples(examples, [*TEXTS], ["forget", "retain", "retain"], section=section)
     tokens = paths.under(root, paths.TOKENS, dataset="mine", model="tiny")
     stored = {"id": list(TEXTS), "tokens": [np.int32(each) for each in TEXTS.values()]}
     stored |= {} if counted is None else {"counted": [*counted, [True, True]]}

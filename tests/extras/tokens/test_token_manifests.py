@@ -14,6 +14,7 @@ from mamushi.lm.loading import open_tokenizer
 from mamushi.lm.tokens import write_tokens
 from mamushi_extras.tokens.masks import digest_of_spans
 from tests.support.models import SIZES
+from tests.support.score_files import write_examples
 from tests.support.stage_files import write_base
 
 BUDGETS = (0.1, 0.4)
@@ -29,15 +30,8 @@ def made(root: Path, *, texts: int = 60, tells: str = f"{TELLS} ") -> None:
     domains = ["forget" if i % 3 == 0 else "retain" for i in range(texts)]
     own = {"forget": tells, "retain": ""}
     written = [own[domain] + " ".join(rng.choice(common, 5)) for domain in domains]
-    columns = {
-        "id": [f"t{i}" for i in range(texts)],
-        "text": written,
-        "domain": domains,
-        "section": ["inference"] * texts,
-    }
-    missing = [name for name in schemas.EXAMPLES.schema.names if name not in columns]
-    columns |= {name: [None] * texts for name in missing}
-    write_table(root / "examples.parquet", schemas.EXAMPLES, columns)
+    ids = [f"t{i}" for i in range(texts)]
+    write_examples(root / "examples.parquet", ids, domains, text=written)
     write_tokens(
         root / "tokens.parquet",
         read_table(root / "examples.parquet", schemas.EXAMPLES),
