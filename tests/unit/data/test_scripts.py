@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mamushi.data.duplicates import find_duplicates
-from mamushi.data.scripts import begins, pairs, parted, spaced, units
+from mamushi.data.scripts import begins, spaced, units
 from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
 
@@ -32,9 +32,7 @@ def test_each_character_of_a_script_without_spaces_is_a_word(text: str, words: s
 
 
 def test_parts_and_pairs_of_a_word() -> None:
-    assert parted("毒品abc毒") == ["毒品", "abc", "毒"] and parted("слово") == ["слово"]
-    assert pairs("毒品店") == ["毒品", "品店"] and pairs("毒") == ["毒"]
-    assert [*units("毒品ABC毒 Слово 13")] == ["毒品", "abc", "毒", "слово"]
+    assert [*units("毒品店ABC毒 Слово 13")] == ["毒品", "品店", "abc", "毒", "слово"]
 
 
 @pytest.mark.parametrize("text", [CHINESE, THAI, "機械の部品を洗う時は油を使わずに水を使うこと"])

@@ -52,9 +52,9 @@ class Raw:
         columns."""
 
         def taken(column: Any) -> Any:
-            if column is None or isinstance(column, np.ndarray):
-                return column if column is None else column[np.asarray(rows, dtype=np.int64)]
-            return [column[row] for row in rows]
+            if isinstance(column, np.ndarray):
+                return column[np.asarray(rows, dtype=np.int64)]
+            return None if column is None else [column[row] for row in rows]
 
         names = ("ids", "texts", "forget", "section", "stratum", "places", "group")
         columns = {name: taken(getattr(self, name)) for name in (*names, "log_density_ratio")}

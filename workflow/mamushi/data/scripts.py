@@ -39,16 +39,6 @@ def spaced(text: str) -> str:
     return " ".join(match[0] for run in text.split() for match in PIECES.finditer(run))
 
 
-def parted(word: str) -> list[str]:
-    """Return the parts of a word that are of scripts with or without spaces, in turn."""
-    return _PARTS.findall(word) if has_unspaced(word) else [word]
-
-
-def pairs(letters: str) -> list[str]:
-    """Return each two neighbours of some letters; of one letter itself."""
-    return [letters[at : at + 2] for at in range(max(1, len(letters) - 1))]
-
-
 def begins(text: str, start: int, stop: int) -> list[int]:
     """Return where the words of a part of a text begin."""
     plain = text.isascii()
@@ -75,8 +65,9 @@ def units(text: str) -> Iterator[str]:
         if run.isascii():
             yield run.lower()
             continue
-        for word in [run] if run.lower() == run.upper() else parted(run):
+        is_mixed = run.lower() != run.upper() and has_unspaced(run)
+        for word in _PARTS.findall(run) if is_mixed else [run]:
             if word.lower() != word.upper():
                 yield word.lower()
             else:
-                yield from pairs(word)
+                yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))

@@ -89,25 +89,22 @@ class RatioScores:
         """Return the share of forget texts, n1 / n."""
         return float(self.forget.mean())
 
-    def estimate(self) -> RatioEstimate:
-        """Estimate the ratio by cross-fitting, and its loss by the median over the halves."""
-        ratio = np.empty(len(self.score))
-        left_out = stratified_folds(self.forget, PARTS, PARTED)
-        for number in range(PARTS):
-            here = left_out == number
-            fitted = platt(self.score, self.forget, self.fold, np.where(here, 0.0, 1.0))
-            ratio[here] = fitted(self.score[here], self.fold[here])
-        return self._with_loss(ratio, np.ones(len(self.score)), self.halves)
-
-    def resampled(self, weights: Doubles, which: int) -> RatioEstimate:
-        """Return the ratio where text i occurs ``weights[i]`` times, by the halves ``which``."""
-        ratio = platt(self.score, self.forget, self.fold, weights)(self.score, self.fold)
-        pair = [self.halves[which % len(self.halves)]] if self.halves else []
-        return self._with_loss(ratio, weights, pair)
-
-    def _with_loss(
-        self, ratio: Doubles, weights: Doubles, halves: Sequence[HalfScores]
-    ) -> RatioEstimate:
+    def estimate(self, weights: Doubles | None = None, which: int = 0) -> RatioEstimate:
+        """Estimate the ratio by cross-fitting, and its loss by the median over the halves; where
+        text i occurs ``weights[i]`` times, by one fit to all and the halves ``which``."""
+        if weights is None:
+            weights, halves = np.ones(len(self.score)), self.halves
+            ratio, left_out = (
+                np.empty(len(self.score)),
+                stratified_folds(self.forget, PARTS, PARTED),
+            )
+            for number in range(PARTS):
+                here = left_out == number
+                fitted = platt(self.score, self.forget, self.fold, np.where(here, 0.0, 1.0))
+                ratio[here] = fitted(self.score[here], self.fold[here])
+        else:
+            ratio = platt(self.score, self.forget, self.fold, weights)(self.score, self.fold)
+            halves = [self.halves[which % len(self.halves)]] if self.halves else []
         means = [
             float(np.average(ratio[domain], weights=weights[domain]))
             for domain in (self.forget, ~self.forget)

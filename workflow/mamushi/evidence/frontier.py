@@ -245,7 +245,7 @@ def bands(
     }
     for which in range(resamples):
         weights = resample(forget, rng, scores.groups)
-        ratio, lost, jeffreys = scores.resampled(weights, which)
+        ratio, lost, jeffreys = scores.estimate(weights, which)
         for side, curves in drawn.items():
             spread_by = 0.0 if side == "near" else lost + LOSS_SLACK[side] * jeffreys
             frontier = Frontier(ratio[forget], ratio[~forget], scores.pi1, spread_by)
