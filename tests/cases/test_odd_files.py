@@ -8,26 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mamushi.cli import main
-from mamushi.io import schemas
 from mamushi.io.domains import name_of
 from mamushi.io.files import read_json
-from mamushi.io.tables import write_table
-from mamushi_curate import frames, rewriting
+from mamushi_curate import rewriting
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.lines import Dialect
-from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.odd_files import (
-    COLUMNS,
     FIVE,
     FOLDERS,
     LINES,
     LISTS,
-    Columns,
     Folder,
     Lines,
 )
@@ -62,22 +55,6 @@ def refused(capsys: pytest.CaptureFixture[str], listed: Path, data: Path) -> str
     return line
 
 
-def checked(folder: Path, data: Path, ids: Sequence[str], gone: Sequence[str], *more: str) -> None:
-    """What reads for a ranking has all ids; an export has each text on its side."""
-    column = more[1]
-    table = readers.read_file_columns(data, [column], Dialect(quote="none" not in more))
-    assert [name_of(one) or "" for one in table.columns[column]] == [*ids]
-    splits = folder / "splits"
-    words = ["export", str(folder / "l.jsonl"), "--to", "jsonl", "--data", str(data), *more]
-    assert main([*words, "--out", str(splits)]) == 0
-    found = {
-        name: [json.loads(line)["id"] or "" for line in (splits / f"{name}.jsonl").open()]
-        for name in ("forget", "retain")
-    }
-    kept = [name for name in ids if name not in gone]
-    assert found == {"forget": [name for name in ids if name in gone], "retain": kept}
-
-
 @pytest.mark.parametrize("odd", LINES, ids=named)
 def test_lines_keep_all_bytes_but_those_of_listed_rows(odd: Lines, tmp_path: Path) -> None:
     data = tmp_path / odd.name
@@ -87,30 +64,8 @@ def test_lines_keep_all_bytes_but_those_of_listed_rows(odd: Lines, tmp_path: Pat
     assert odd.unpack(out.read_bytes()) == odd.without(odd.listed)
     counts = read_json(out.with_name(f"{out.name}.receipt.json"))["rows"]
     assert (counts["read"], counts["on_the_list"]) == (len(odd.rows), len(odd.listed))
-    checked(tmp_path, data, [*odd.rows], odd.listed, *more)
-
-
-def table_of(path: Path) -> pa.Table:
-    if path.suffix in (".parquet", ".pq"):
-        return pq.ParquetFile(path).read()
-    with path.open("rb") as handle:
-        is_file = handle.read(6) == b"ARROW1"
-    with (pa.ipc.open_file if is_file else pa.ipc.open_stream)(str(path)) as source:
-        return source.read_all()
-
-
-@pytest.mark.parametrize("odd", COLUMNS, ids=named)
-def test_columns_keep_all_rows_but_the_listed(odd: Columns, tmp_path: Path) -> None:
-    data, gone = tmp_path / odd.name, [odd.ids[1]]
-    odd.write(data)
-    out = apply(tmp_path, ids_file(tmp_path, gone), data, "--id", "id")
-    was, left = table_of(data), table_of(out)
-    assert left.schema.equals(was.schema, check_metadata=True)
-    rows = was.to_pylist()
-    assert repr(left.to_pylist()) == repr([rows[0], *rows[2:]])
-    checked(tmp_path, data, odd.ids, gone, "--id", "id")
-    cells = frames.values_of(frames.Frame(was).column("id"), "id")
-    assert [*map(name_of, cells)] == [*odd.ids]
+    cells = readers.read_file_columns(data, [odd.id], Dialect(quote=odd.quote != "none"))
+    assert [name_of(cell) or "" for cell in cells.columns[odd.id]] == [*odd.rows]
 
 
 @pytest.mark.parametrize(("name", "content", "table", "means"), LISTS, ids=range(len(LISTS)))
@@ -163,16 +118,6 @@ def test_nothing_is_written_into_the_folder_that_is_read(
     assert main(["apply", str(listed), "--data", str(data), "--out", str(data / "clean")]) == 2
     assert "lies in the folder of the data" in capsys.readouterr().err
     assert [path.name for path in data.iterdir()] == ["a.csv"]
-
-
-@pytest.mark.parametrize("kind", [schemas.CALIBRATED, POSTERIOR, schemas.REFITS, schemas.SPANS])
-def test_no_other_table_of_a_run_is_a_list(
-    kind: schemas.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data, listed = tmp_path / "a.csv", tmp_path / "l.parquet"
-    data.write_bytes(FIVE)
-    write_table(listed, kind, kind.schema.empty_table())
-    assert "and no list; give removals/SELECTOR/betaB.parquet" in refused(capsys, listed, data)
 
 
 def test_what_another_command_has_written_meanwhile_stays(

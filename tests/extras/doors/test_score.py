@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -127,37 +126,3 @@ def test_vectors_are_those_of_the_model_that_ranked(
         theirs = np.array([expected[line["id"]] for line in lines if line["id"] in expected])
         # Of batches of other texts, in bf16.
         assert len(ours) == len(x) and np.abs(ours - theirs).max() < 0.02
-
-
-@pytest.fixture
-def refusal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
-    """Return the one line that a command says, which wrote nothing."""
-
-    def said(*words: object) -> str:
-        before = {*tmp_path.rglob("*")}
-        capsys.readouterr()
-        assert main([*map(str, words)]) == 2
-        assert {*tmp_path.rglob("*")} == before
-        (line,) = capsys.readouterr().err.splitlines()
-        return line
-
-    return said
-
-
-def test_bad_input_is_refused_in_a_line(
-    scorer: Path, tmp_path: Path, refusal: Callable[..., str]
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["x" if i else "" for i in range(60)])
-    damaged = tmp_path / "damaged.safetensors"
-    damaged.write_bytes(scorer.read_bytes()[:99])
-    out, there = tmp_path / "o.csv", tmp_path / "there.csv"
-    there.touch()
-    for with_, to, words, line in (
-        (scorer, out, ["--text", "none"], "no column 'none'"),
-        (scorer, tmp_path / "o.tsv", [], "no such format"),
-        (scorer, there, [], "exists already"),
-        (damaged, out, [], "damaged"),
-        (tmp_path / "missing.safetensors", out, [], "no such file"),
-    ):
-        command = ["score", corpus, "--text", "body", "--with", with_, "--out", to, *words]
-        assert line in refusal(*command)

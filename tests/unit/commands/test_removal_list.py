@@ -85,7 +85,6 @@ def test_a_list_that_is_copied_away_from_its_run_removes_the_same(
 
 CHANGED: dict[str, Callable[[list[str]], list[str]]] = {
     "a text": lambda rows: [*rows[:1], rows[1].replace("text 2", "text two"), *rows[2:]],
-    "a case": lambda rows: [*rows[:1], rows[1].upper().replace("C", "c"), *rows[2:]],
     "ids": lambda rows: [f"c{9 - i},text {i}" for i in range(1, 9)],
     "a copy": lambda rows: [*rows[:4], "c5,other", *rows[5:]],
 }
@@ -195,21 +194,6 @@ def test_row_numbers_of_ones_own_are_taken_where_that_is_said(tmp_path: Path) ->
     ids.write_text("2\n8\n")
     command(*words, "--rows")
     assert out.read_text().splitlines()[1:] == [f"c{i},text {i}" for i in (1, 3, 4, 5, 6, 7)]
-
-
-def test_a_receipt_that_a_killed_command_left_is_written_again(tmp_path: Path) -> None:
-    data, out = comments(tmp_path), tmp_path / "clean.csv"
-    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
-    words = ("apply", made, "--data", data, "--out", out)
-    command(*words)
-    receipt = Path(f"{out}.receipt.json")
-    was = receipt.read_bytes()
-    out.unlink()
-    command(*words)
-    assert receipt.read_bytes() == was and out.is_file()
-    out.write_text("something else")
-    with pytest.raises(UserError, match="exists already"):
-        command(*words)
 
 
 FLIPS = 400

@@ -165,7 +165,7 @@ def test_a_split_is_what_datasets_makes_of_it(tmp_path: Path) -> None:
     receipt = json.loads((tmp_path / folder).with_name(".fetched.json").read_text())
     assert f"{base}@{COMMIT}/en/b/rows.csv" in {f["url"] for f in receipt["files"].values()}
     assert [p.name for p in (tmp_path / only.split()[1]).iterdir()] == ["de.csv"]
-    assert several.endswith("has the splits train, test; name one of them in --split")
+    assert several.endswith("has the splits train, test; name one of them: ?split=NAME")
     assert "'fr' not found. Available: ['en', 'de']" in wrong
     assert "cannot be fetched (RepositoryNotFoundError 404)" in none
 

@@ -1,5 +1,4 @@
-"""Conversations in every form and every kind of file: what is ranked of them, what is refused, and
-that a list takes their rows out of a file that stays as it was."""
+"""Conversations in every form and every kind of file: what is ranked of them, what is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ from mamushi.errors import UserError, told
 from mamushi.io.domains import TURNS
 from mamushi_curate.tables.conversations import Conversations, text_columns
 from mamushi_curate.tables.loaders import table
-from tests.support.removal_files import command, removal_list
 
 
 class Form(NamedTuple):
@@ -114,7 +112,7 @@ FORMS = {
         *PLAIN,
     ),
 }
-ROWS, GONE = 9, ("3", "5", "8")
+ROWS = 9
 
 
 def records(form: Form) -> list[dict[str, Any]]:
@@ -176,39 +174,6 @@ def test_every_form_in_every_kind_of_file(name: str, file: str, tmp_path: Path) 
             assert all(None not in turn.values() for turn in turns)
 
 
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("name", FORMS)
-def test_a_list_takes_rows_out_and_the_file_keeps_its_form(
-    name: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    form, rows = FORMS[name], records(FORMS[name])
-    path = write(tmp_path / file, rows)
-    raw = load(path, form.text, "assistant" if name == "messages" else "whole")
-    part = raw.extra_metadata["part"]
-    # All answers are one text, and the first two of the list a text with its copy.
-    texts = dict(zip(raw.ids, raw.texts, strict=True))
-    copies = {GONE[0]: [GONE[1]], GONE[2]: []}
-    listed = removal_list(
-        Path("results"), copies, data=path, text=form.text, texts=texts, part=part
-    )
-    out = tmp_path / "out" / file
-    out.parent.mkdir()
-    assert command("apply", listed, "--data", path, "--out", out) == 0
-    kept = [row for row in rows if row["id"] not in GONE]
-    if file == "chats.jsonl":
-        assert out.read_bytes() == write(tmp_path / "kept.jsonl", kept).read_bytes()
-    elif file == "chats":
-        datasets = pytest.importorskip("datasets")
-        before, after = (datasets.load_from_disk(str(folder)) for folder in (path, out))
-        assert after.features == before.features
-        assert after.to_list() == [row for row in before.to_list() if row["id"] not in GONE]
-    else:
-        whole = pq.read_table(path)
-        mask = pa.array([name not in GONE for name in whole["id"].to_pylist()])
-        assert pq.read_table(out).equals(whole.filter(mask), check_metadata=True)
-
-
 # What is refused -----------------------------------------------------------------------------
 
 USER = {"role": "user", "content": "a"}
@@ -237,12 +202,6 @@ def test_what_is_no_conversation_is_told_with_its_row_and_key(cells: list[Any], 
         for row, cell in enumerate(cells, 1):
             conversations.read({"messages": cell}, f"chats.jsonl, row {row}")
     assert told(raised.value).startswith("chats.jsonl, row ") and says in told(raised.value)
-
-
-@pytest.mark.parametrize("cell", [{"name": "look"}, ["look"], '"look"', 3])
-def test_what_are_no_tools_is_told(cell: Any) -> None:
-    with pytest.raises(ValueError, match="is not a list of functions"):
-        Conversations("messages,tools").read({"messages": [USER], "tools": cell}, "row 1")
 
 
 def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:

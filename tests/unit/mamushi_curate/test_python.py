@@ -173,43 +173,25 @@ NONE = {"forget": None, "retain": None, "embeddings": None, "model": "ours"}
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no table": (3, {}, "the frame: int is no one table; give a table of pandas"),
     "splits": (DatasetDict(train=Dataset.from_list(ROWS)), {}, "DatasetDict is no one table; give"),
-    "empty": (FRAME[:0], {}, "the frame: its columns have 0 to 0 rows"),
     "index": (FRAME.set_index(np.zeros(N)), {}, "its index has a label twice; call reset_index"),
     "no column": (FRAME, {"text": "words"}, "the frame: no column 'words'; it has 'name', 'body'"),
-    "number": (with_cell("body", 7), {}, "column 'body': cannot be read"),
     "numbers": (FRAME.assign(body=[*map(str, range(N))]), {}, "column 'body' holds numbers"),
-    "twice": (with_cell("name", "t1"), {}, "row 2: id 't1' is there twice, first in the frame"),
     "words": (FRAME, {"forget": "source"}, "holds 'ours', 'theirs', 'unknown', not 0 and 1"),
-    "short mark": (FRAME, {"forget": [True]}, "forget: has 1 rows, and the frame 90"),
     "other index": (FRAME, {"forget": THEIRS[::-1]}, "forget: has another index than the frame"),
-    "marks": (FRAME, {"forget": np.ones((N, 2))}, "marks no rows"),
-    "expression": (FRAME, {"forget": "source = 'x'"}, "expression \"source = 'x'\""),
-    "both given": (FRAME, {"model": "ours"}, "both embeddings and a model; give one"),
     "no model": (FRAME, {"embeddings": None, "model": "./ours"}, "./ours: no such model"),
-    "flat": (FRAME, {"embeddings": VECTORS[:, 0]}, "an array (90,), not (90, width)"),
     "other vectors": (FRAME, {"embeddings": VECTORS[1:]}, "has 89 rows, and the frame 90"),
-    "infinite": (FRAME, {"embeddings": VECTORS + np.inf}, "the vector of 't0' has NaN"),
     "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
-    "setting": (FRAME, {"selector": {"kind": "mamushi_lr", "fold": 3}}, "mamushi_lr.fold"),
     "nothing marked": (
         FRAME,
         {"forget": None},
         "datasets.frame.forget: allowed is one of: column and",
     ),
-    "marked twice": (
-        FRAME,
-        {"unlike": LIKE, "embeddings": None},
-        "datasets.frame.forget: allowed is one of: column",
-    ),
-    "kept by a mark": (FRAME, by(LIKE, retain="source == 'ours'"), "use forget.unlike"),
-    "few examples": (FRAME, by(LIKE[:10]), "like.parquet: has 10 examples that differ"),
     "no list": (FRAME, {**NONE, "like": "unwanted.jsonl"}, "like: 'unwanted.jsonl' is no list of"),
     "vectors of the frame": (
         FRAME,
         by(LIKE, embeddings=VECTORS),
         "not (120, width), with 30 of like",
     ),
-    "ranks no corpus": (FRAME, by(LIKE, selector="random"), "name one that scores every text"),
 }
 
 

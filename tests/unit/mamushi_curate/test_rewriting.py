@@ -14,34 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.errors import UserError
-from mamushi.io.domains import name_of
 from mamushi.io.files import sha256
 from mamushi_curate.listed import RowRemoval
 from mamushi_curate.rewriting import Rewritten, rewrite
 from mamushi_curate.tables import readers
 
 BOM = b"\xef\xbb\xbf"
-
-
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
-        ("1.0", "1"),
-        ("1e3", "1000"),
-        ("9007199254740993", "9007199254740993"),
-        ("7" * 5000, "7" * 5000),
-        ("1e300", str(int(1e300))),
-        ("NaN", None),
-        ("1e99999999999999999999", None),
-    ],
-)
-def test_a_number_names_the_row_that_it_is_written_in(
-    tmp_path: Path, written: str, name: str | None
-) -> None:
-    data = tmp_path / "a.jsonl"
-    data.write_text(f'{{"id": {written}, "x": 1}}\n{{"id": 2}}\n')
-    cell = readers.read_file_columns(data, ["id"]).columns["id"][0]
-    assert name_of(cell) == name
 
 
 def test_what_was_read_and_written_is_returned(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def _split_files(match: re.Match[str]) -> list[str]:
     split = chosen.get("split") or (next(iter(splits)) if len(splits) == 1 else None)
     if split not in splits:
         problem = f"has the splits {', '.join(map(str, splits))}"
-        raise UserError(problem, where=match[0], do="name one of them in --split")
+        raise UserError(problem, where=match[0], do="name one of them: ?split=NAME")
     return [name.removeprefix("hf://") for name in splits[split]]
 
 

@@ -33,7 +33,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
     data = "the table, a file or a folder, here or at a URL"
     parser.add_argument("--data", required=True, help=data)
-    _places.arguments(parser)
     parser.add_argument(
         "--out", required=True, type=_places.local_path, metavar="FILE", help="what to write"
     )

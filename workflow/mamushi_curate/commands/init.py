@@ -95,7 +95,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ]
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
     chosen += [parser.add_argument("--cut", action="store_true", default=None, help=cut)]
-    chosen += [*_places.arguments(parser), *_row_options.dialect(parser)]
+    chosen += _row_options.dialect(parser)
     # What the configuration is written from.
     parser.set_defaults(chosen=[option.dest for option in chosen])
     out = f"configuration to write (default: {MINE})"

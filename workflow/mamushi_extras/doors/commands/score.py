@@ -37,7 +37,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model = "of a scorer of vectors: the model that made these, a folder or an id on the hub"
     parser.add_argument("--model", help=model)
     _row_options.dialect(parser)
-    _places.arguments(parser)
     _as_json.argument(parser)
 
 
