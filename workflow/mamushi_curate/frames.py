@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
 from pathlib import Path
@@ -34,10 +34,10 @@ class Frame:
             is_arrow = isinstance(source, pa.Table | pa.RecordBatchReader)
             self._wrap, source = None if is_arrow else type(source), pa.table(source)
         self.source = source
-        names = source if isinstance(source, Mapping) else getattr(source, "column_names", None)
+        self.is_columns = isinstance(source, Mapping) and not hasattr(source, "column_names")
+        names = source if self.is_columns else getattr(source, "column_names", None)
         names = getattr(source, "columns", None) if names is None else names
-        self.is_columns = isinstance(source, Mapping)
-        if names is None or (self.is_columns and hasattr(source, "column_names")):
+        if not isinstance(names, Iterable) or isinstance(source, Mapping) != self.is_columns:
             do = "give a table of pandas, pyarrow or Polars, one split of datasets, or columns"
             raise UserError(f"{type(source).__name__} is no one table", where=IN_FRAME, do=do)
         self.names = [*names]
@@ -75,7 +75,7 @@ class Frame:
             for name in needed
         }
         for name in () if marks is None else {*self.names} - {*columns}:
-            with suppress(UserError):
+            with suppress(UserError, pa.ArrowException, ValueError, TypeError, OverflowError):
                 columns[name] = arrow(self.column(name), name)
         return pa.table(columns)
 
@@ -106,15 +106,12 @@ class Frame:
 
 def arrow(column: Any, where: str) -> pa.ChunkedArray | pa.Array:
     """Return a column as Arrow has it, null where a value is missing. NaN is missing, too, but in a
-    column of numbers, where it is one. Raises ``UserError`` for values of several types."""
+    column of numbers, where it is one. Raises what Arrow does for values of several types."""
     if isinstance(column, pa.ChunkedArray | pa.Array):
         return column
     of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
-    try:
+    with located(where):
         return pa.array(column, from_pandas=not of_floats)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        do = "give its cells one type: numbers, booleans or text"
-        raise UserError(f"cannot be read ({error})", where=where, do=do) from None
 
 
 def values_of(column: Any, where: str) -> list[Any]:
@@ -132,18 +129,16 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
     if isinstance(marking, str) and marking not in frame.names:
         check_columns(IN_FRAME, frame.names, columns_in(marking), "text stands in quotes")
         return {"where": marking}, None
-    where = f"column {marking!r}" if isinstance(marking, str) else name
-    column = frame.column(marking) if isinstance(marking, str) else marking
-    example = f'"`{marking}` == ..."' if isinstance(marking, str) else "frame.toxic >= 0.5"
-    do = f"say which rows are meant, such as {name}={example}"
-    if np.ndim(column) != 1:
-        raise UserError(f"{marking!r:.40} marks no rows", where=where, do=do)
+    is_name = isinstance(marking, str)
+    where = f"column {marking!r}" if is_name else name
+    column = frame.column(marking) if is_name else marking
     frame.check_rows(column, where)
     values = values_of(column, where)
     if others := sorted({f"{value!r:.40}" for value in values if value not in (0, 1)}):
         problem = f"holds {', '.join(others[:5])}, not 0 and 1 or booleans"
+        do = f"say which rows are meant, such as {name}='toxic >= 0.5'"
         raise UserError(problem, where=where, do=do)
-    if isinstance(marking, str):
+    if is_name:
         return {"column": marking, "values": [type(values[0])(1)]}, None
     return {"column": f"marks: {name}", "values": [True]}, [value == 1 for value in values]
 

@@ -29,7 +29,6 @@ from mamushi.lm import device
 from mamushi.registry import plugin
 from mamushi.running.machine import as_in_a_command
 from mamushi_curate.commands import init
-from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.frames import IN_FRAME, Frame, in_files, mark, texts_of, vectors
 from mamushi_curate.listed import read_list
 from mamushi_curate.pipeline import Pipeline
@@ -188,9 +187,9 @@ def _config(
         name = str(settings.get("kind") or selector)
     if plugin("selector", name).unit == "tokens":
         raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
-    embedder: dict[str, Any] = {"embeddings": {} if embedded else dict(BY_WORDS)}
+    embedder: dict[str, Any] = {"embeddings": {} if embedded else dict(init.BY_WORDS)}
     if model is not None:
-        embedder = {**find_model(str(model)), "contaminated": True}
+        embedder = {**init.find_model(str(model)), "contaminated": True}
     return {
         "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
         "evidence": {"refits": {"whole": 0} if quick else {}},

@@ -27,8 +27,7 @@ from mamushi.io.files import atomic, new_part, read_plain_json, refuse_url
 from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables import readers
-from mamushi_curate.tables.lines import USUAL, Dialect, records
-from mamushi_curate.tables.opening import open_unpacked
+from mamushi_curate.tables.lines import USUAL, Dialect, open_unpacked, records
 
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""

@@ -18,7 +18,7 @@ from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
 from mamushi_curate.listed import RowRemoval
-from mamushi_curate.tables.opening import open_binary
+from mamushi_curate.tables.lines import open_binary
 from mamushi_curate.tables.readers import Reader, library_errors, open_reader
 
 

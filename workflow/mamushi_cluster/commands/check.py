@@ -15,7 +15,7 @@ from mamushi.commands import _as_json
 from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError, told
 from mamushi_cluster.commands import _run
-from mamushi_curate.commands import _embedder
+from mamushi_curate.commands import init
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
         source = config["models"][name].get("source")
         if source and Path(source).exists():
             try:
-                seen[f"models.{name}"] = _embedder.describe_model({"source": source})
+                seen[f"models.{name}"] = init.describe_model({"source": source})
             except Exception as error:
                 yield f"models.{name}: {told(error)}"
 
@@ -65,7 +65,6 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong with a table."""
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
-    from mamushi_curate.commands import init
 
     key = f"datasets.{name}"
     try:

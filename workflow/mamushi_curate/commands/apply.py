@@ -19,7 +19,7 @@ from mamushi.commands import _as_json
 from mamushi.io.copies import display_url, is_remote
 from mamushi.io.digests import versions
 from mamushi.io.files import sha256, write_json
-from mamushi_curate.commands import _places, _row_options
+from mamushi_curate.commands import _options
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts, RowRemoval
@@ -34,9 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     data = "the table, a file or a folder, here or at a URL"
     parser.add_argument("--data", required=True, help=data)
     parser.add_argument(
-        "--out", required=True, type=_places.local_path, metavar="FILE", help="what to write"
+        "--out", required=True, type=_options.local_path, metavar="FILE", help="what to write"
     )
-    _row_options.arguments(parser)
+    _options.row_arguments(parser)
     _as_json.argument(parser)
 
 
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> None:
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
     refuse_existing(args.out)
-    copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
-    args.data = copy if is_remote(args.data) else _places.local_path(args.data)
+    copy, data = _options.fetched_place(args, "data"), display_url(str(args.data))
+    args.data = copy if is_remote(args.data) else _options.local_path(args.data)
     listed = read_list(args.list)
     removal = listed.removal(args, args.data)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")

@@ -21,7 +21,7 @@ from mamushi.io.domains import INFERENCE, name_of
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.tensors import trained_metadata
 from mamushi.registry import load, plugins
-from mamushi_curate.commands import _places, _row_options
+from mamushi_curate.commands import _options
 from mamushi_curate.tables.conversations import Conversations
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
     parser.add_argument(
-        "--out", required=True, type=_places.local_path, help="what to write, and is not there"
+        "--out", required=True, type=_options.local_path, help="what to write, and is not there"
     )
     parser.add_argument("--data", type=Path, help="the table (default: the texts that were ranked)")
-    _row_options.arguments(parser)
+    _options.row_arguments(parser)
     _as_json.argument(parser)
     model = parser.add_argument_group("a model")
     card, trained = "card of the base model", "tensors, the later over the earlier"

@@ -18,15 +18,16 @@ import yaml
 
 from mamushi.commands import _as_json
 from mamushi.config.complete import complete
-from mamushi.config.sections import Refits
+from mamushi.config.sections import Refits, Shortened
 from mamushi.config.sources import unlabelled
-from mamushi.errors import UserError
-from mamushi.io.copies import display_url
+from mamushi.errors import UserError, located
+from mamushi.io import tabular
+from mamushi.io.copies import display_url, local_path
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
-from mamushi.io.tabular import FORMATS, PACKED
+from mamushi.io.model_files import positions_of, source_mistake
 from mamushi.registry import load
-from mamushi_curate.commands import _embedder, _places, _row_options
+from mamushi_curate.commands import _options
 from mamushi_curate.tables.conversations import text_columns
 from mamushi_curate.tables.lines import Dialect, check_columns
 
@@ -41,6 +42,8 @@ EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
 _TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
+BY_WORDS = {"words": 128}
+"""The vectors of a table without a model, and without vectors."""
 MINE = Path("mine.yaml")
 OPTIONS = """
 text COL: column with the text or a conversation; or as prompt,completion
@@ -95,11 +98,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ]
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
     chosen += [parser.add_argument("--cut", action="store_true", default=None, help=cut)]
-    chosen += _row_options.dialect(parser)
+    chosen += _options.dialect(parser)
     # What the configuration is written from.
     parser.set_defaults(chosen=[option.dest for option in chosen])
     out = f"configuration to write (default: {MINE})"
-    parser.add_argument("--out", type=_places.local_path, default=MINE, metavar="FILE", help=out)
+    parser.add_argument("--out", type=_options.local_path, default=MINE, metavar="FILE", help=out)
     force = "write over another configuration of that name"
     parser.add_argument("--force", action="store_true", help=force)
     _as_json.argument(parser)
@@ -122,7 +125,7 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("is no name of a configuration", where=args.out, do="end it in .yaml")
     if args.data is None:
         raise UserError("DATA is missing", do="give the table of texts (a file or folder)")
-    path = _places.fetched_place(args, "data")
+    path = _options.fetched_place(args, "data")
     from mamushi_curate.tables import readers
     from mamushi_curate.tables.expression import columns_in
 
@@ -136,7 +139,7 @@ def write_configuration(args: argparse.Namespace) -> None:
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
         check_columns(path, columns, columns_in(mark), "text stands in quotes")
-    _places.fetch_beside(args)
+    _options.fetch_beside(args)
     config = _configuration(args, path)
     _describe(config, columns, args.budgets)
     text = HEAD + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
@@ -154,7 +157,7 @@ def write_configuration(args: argparse.Namespace) -> None:
 def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Return the configuration that the options ask for, before the table is read."""
     files = {name: getattr(args, name) for name in (*BESIDE, "label")}
-    files = {name: file and _places.as_configured(file) for name, file in files.items()}
+    files = {name: file and _options.as_configured(file) for name, file in files.items()}
     answers, screen = files.pop("label"), args.screen
     windows = {"words": args.windows, "action": "cut" if args.cut else "remove"}
     forget = {
@@ -166,7 +169,7 @@ def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     }
     table = {
         "kind": "table",
-        "path": _places.as_configured(args.data),
+        "path": _options.as_configured(args.data),
         "text": args.text,
         "id": args.id,
         "forget": _without_none(forget),
@@ -180,9 +183,9 @@ def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     }
     if args.evaluation:
         table["sections"] |= {"evaluation": args.evaluation}
-    embedder: dict[str, Any] = {"embeddings": _embedder.find_vectors(args.embeddings)}
+    embedder: dict[str, Any] = {"embeddings": find_vectors(args.embeddings)}
     if args.model:
-        embedder = {**_embedder.find_model(args.model), "contaminated": True}
+        embedder = {**find_model(args.model), "contaminated": True}
     dataset = _name(path.name, "texts")
     model = _name(Path(args.embeddings or args.model or "words").name, "model")
     usual = usual_selectors(table, bool(args.model))
@@ -211,7 +214,7 @@ def usual_selectors(table: Mapping[str, Any], has_model: bool) -> dict[str, Any]
 def _name(file: str, otherwise: str) -> str:
     """Return a name for a configuration, from that of a file."""
     stem = Path(file)
-    while stem.suffix.lower() in (*FORMATS, *PACKED):
+    while stem.suffix.lower() in (*tabular.FORMATS, *tabular.PACKED):
         stem = stem.with_suffix("")
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 
@@ -247,7 +250,7 @@ def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | 
         size = f"{counts.get('of_corpus', counts['read']):,} rows, "
         lines = [f"columns: {', '.join(map(repr, columns))}", *_described_rows(raw, counts)]
     print(f"{display_url(settings['path'])}: {size}{len(columns)} columns")
-    print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
+    print(*(f"  {line}" for line in lines), describe_model(model, table), sep="\n")
 
 
 def _described_rows(raw: Any, counts: Mapping[str, Any]) -> Iterator[str]:
@@ -297,3 +300,68 @@ def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
     if all(map(is_number, texts)):
         problem = f"column {settings['text']!r} holds numbers alone, or nothing"
         raise UserError(problem, where=settings["path"], do="name the column with the texts")
+
+
+# What embeds the texts: a model, or vectors that were made elsewhere ------------------------------
+
+
+def find_vectors(source: str | None) -> dict[str, Any]:
+    """Return where vectors lie, and in which columns; without a source, those of the words. Raises
+    ``UserError`` for a file that has no columns of ids and of lists, or several."""
+    if source is None:
+        return dict(BY_WORDS)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = local_path(source).expanduser()
+    if not path.is_file():
+        raise UserError(tabular.no_file(path), where=source, do="check the path")
+    with located(source):
+        schema = pq.read_schema(path)
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
+    others = [name for name in schema.names if name not in lists]
+    columns = {}
+    for name, candidates in (("id", others), ("vector", lists)):
+        if name not in candidates and len(candidates) != 1:
+            do = f"name it so; the columns are {', '.join(map(repr, schema.names))}"
+            raise UserError(f"no column {name!r}", where=source, do=do)
+        columns[name] = name if name in candidates else candidates[0]
+    return {"path": _options.as_configured(source), **columns}
+
+
+def find_model(source: str) -> dict[str, str]:
+    """Return a model's source and, of one on the hub, its commit. Raises ``UserError`` where there
+    is none."""
+    path = Path(source).expanduser()
+    if path.exists() and (mistake := source_mistake(str(path))):
+        raise UserError(mistake, where=source)
+    if path.is_dir():
+        return {"source": str(path.absolute())}
+    if path.exists() or source.count("/") > 1 or source[0] in "./~":
+        raise UserError("no such model", where=source, do="give a model's folder")
+    from mamushi.lm import loading
+
+    commit = loading.fetch(source, None, "--model", weights=False)[1]
+    return {"source": source} | ({"revision": commit} if commit else {})
+
+
+def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
+    """Return what a model is, and how it reads conversations among the ``examples``. Raises
+    ``UserError`` for one whose configuration or tokenizer cannot be read."""
+    if "words" in model.get("embeddings", {}):
+        return "no --model: ranked by words alone, without tokens and what retraining would do"
+    if "embeddings" in model:
+        place = display_url(model["embeddings"]["path"])
+        return f"{place}: vectors made elsewhere; no model is run, and no tokens are ranked"
+    from mamushi.lm import loading
+    from mamushi.lm.tokens import CHATS
+
+    folder, _ = loading.fetch(model["source"], None, "--model", weights=False)
+    kind, tokenizer = loading.check_config(folder)["model_type"], loading.read_tokenizer(folder)
+    line = f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"
+    if examples is not None and CHATS in examples.column_names:
+        template = "their text" if tokenizer.chat_template is None else "its chat template"
+        line += f"; conversations are read as {template}"
+    positions, most = positions_of(str(folder)), Shortened().max_length
+    return line if (positions or most) >= most else f"{line}; texts are cut at {positions} tokens"

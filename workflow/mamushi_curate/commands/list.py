@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from mamushi.commands import _as_json
@@ -53,30 +52,26 @@ def run(args: argparse.Namespace) -> int:
         for cell, name in itertools.product(grid.cells(config["grid"]), config["grid"]["selectors"])
         if name not in tokens
     ]
-    paths_of_lists = [paths.REMOVAL.format(**wildcards) for wildcards in lists]
+    made = [paths.REMOVAL.format(**wildcards) for wildcards in lists]
     # Of a corpus, every list can have its manifest.
-    with_manifests = [of for of in lists if unlabelled(config["datasets"][of["dataset"]])]
+    is_corpus = {name: unlabelled(settings) for name, settings in config["datasets"].items()}
     status = 0
     if fits_one_process(args, config):
         with open_pipeline(args, configfiles[-1], config) as pipeline:
             ranking = pipeline(config)
-            ranking.make(
-                ranking.make_vectors,
-                *(partial(ranking.make_scores, of["selector"]) for of in lists),
-                *(partial(ranking.make_list, of["selector"], of["beta"]) for of in lists),
-                *(
-                    partial(ranking.make_corpus_manifest, of["selector"], of["beta"])
-                    for of in with_manifests
-                ),
-            )
+            ranking.make_vectors()
+            for of in lists:
+                ranking.make_scores(of["selector"])
+                ranking.make_list(of["selector"], of["beta"])
+                if is_corpus[of["dataset"]]:
+                    ranking.make_corpus_manifest(of["selector"], of["beta"])
+            ranking.make()
     else:
-        beside = [paths.MANIFEST.format(**wildcards) for wildcards in with_manifests]
-        status = _run.run([*paths_of_lists, *beside], configfiles, args)
+        beside = [paths.MANIFEST.format(**of) for of in lists if is_corpus[of["dataset"]]]
+        status = _run.run([*made, *beside], configfiles, args)
     if status == 0 and not _run.is_dry(args):
-        if args.json:
-            _as_json.put(paths_of_lists)
-        else:
-            print("\n".join(paths_of_lists))
+        _as_json.put(made)
+        print(*made, sep="\n")
     return status
 
 

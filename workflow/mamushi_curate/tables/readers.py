@@ -25,10 +25,10 @@ from mamushi_curate.tables.lines import (
     USUAL,
     Dialect,
     check_columns,
+    open_binary,
     records,
     shown_name,
 )
-from mamushi_curate.tables.opening import open_binary
 
 COLUMNAR = ("parquet", "arrow")
 ARROW_FILE = b"ARROW1"
@@ -243,7 +243,7 @@ def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
 @contextlib.contextmanager
 def open_columns(path: Path, digests: dict[str, str] | None = None) -> Iterator[Reader]:
     """Open a Parquet file, an Arrow file or an Arrow stream. Raises ``UserError`` for what cannot
-    be read, also while it is read; ``digests`` as of ``opening.open_binary``."""
+    be read, also while it is read; ``digests`` as of ``lines.open_binary``."""
     with library_errors(path), open_binary(path, digests) as handle:
         yield open_reader(path, handle)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
-from mamushi_curate.commands import _places, _row_options
+from mamushi_curate.commands import _options
 
 SCORED_AT_ONCE = 8192
 """Texts that are in memory at a time."""
@@ -29,14 +29,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--with", required=True, type=Path, metavar="FILE", dest="scorer", help=scorer
     )
     out = f"what to write, {', '.join(SCORE_FORMATS)} by its ending"
-    parser.add_argument("--out", required=True, type=_places.local_path, metavar="FILE", help=out)
+    parser.add_argument("--out", required=True, type=_options.local_path, metavar="FILE", help=out)
     text = "column with the texts (default: as where it was fitted, else `text`)"
     parser.add_argument("--text", metavar="COLUMN", help=text)
     ids = "column with the ids (default: the number of the row, from 1)"
     parser.add_argument("--id", metavar="COLUMN", help=ids)
     model = "of a scorer of vectors: the model that made these, a folder or an id on the hub"
     parser.add_argument("--model", help=model)
-    _row_options.dialect(parser)
+    _options.dialect(parser)
     _as_json.argument(parser)
 
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("no such format", where=args.out, do=do)
     refuse_existing(args.out)
     scorer = read_scorer(args.scorer, args.model)
-    path = _places.fetched_place(args, "data")
+    path = _options.fetched_place(args, "data")
     blocks = []
     for names, texts in _blocks(args, path, args.text or scorer.text, scorer.part):
         scores = scorer.scores(texts)
