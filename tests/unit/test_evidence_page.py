@@ -16,7 +16,7 @@ from mamushi.io.files import write_json
 from mamushi.io.tables import write_table
 from studies.evidence import archive, claims, families, measures, page
 from tests.support.grid_files import write_perplexity
-from tests.support.score_files import unknown_texts
+from tests.support.score_files import unknown_texts, write_examples
 
 HELD, RANKED, TOKENS = 60, 30, 20
 BUDGETS = (0.25, 0.5, 0.75)
@@ -60,15 +60,12 @@ def write_run(
     """Write a folder of results as a run leaves it, in which NegGrad+ gets as far as ``reach``."""
     ids = [f"e{n:03d}" for n in range(2 * HELD)] + [f"i{n:03d}" for n in range(2 * RANKED)]
     domains = (["forget"] * HELD + ["retain"] * HELD) + (["forget"] * RANKED + ["retain"] * RANKED)
-    examples = {
-        "id": ids,
-        "text": ["a secret text"] * len(ids),
-        "domain": domains,
-        "section": ["evaluation"] * 2 * HELD + ["inference"] * 2 * RANKED,
-        "group": ["one", "one", *[None] * (len(ids) - 2)],
-        "log_density_ratio": [None] * len(ids),
-    }
-    write_table(paths.under(root, paths.EXAMPLES, dataset="made"), schemas.EXAMPLES, examples)
+    write_examples(
+        *(paths.under(root, paths.EXAMPLES, dataset="made"), ids, domains),
+        text=["a secret text"] * len(ids),
+        section=["evaluation"] * 2 * HELD + ["inference"] * 2 * RANKED,
+        group=["one", "one", *[None] * (len(ids) - 2)],
+    )
     for seed in seeds:
         cell = {**CELL, "seed": seed}
         write_arm(root, cell, "beta0", 0.0)

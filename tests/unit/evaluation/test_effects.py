@@ -14,7 +14,7 @@ from mamushi.evaluation.effects import NO, UNKNOWN, YES, groups
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_table, write_table
-from tests.support.score_files import unknown_texts
+from tests.support.score_files import domains, unknown_texts, write_examples
 
 N, MARGIN = 240, 0.02
 AT = {"dataset": "d", "model": "m"}
@@ -31,16 +31,11 @@ def write_run(folder: Path, seeds: range) -> None:
     """Write models that recover ``SHARE`` of a gap, at a ``COST`` of the retain domain in nats."""
     rng, drawn = np.random.default_rng(0), np.random.default_rng(3)
     ids, forget = [f"t{i:03d}" for i in range(N)], np.arange(N) % 2 == 0
-    examples = {
-        "id": ids,
-        "text": ["w w"] * N,
-        "domain": np.where(forget, "forget", "retain"),
-        "section": ["evaluation"] * N,
-        "log_density_ratio": [None] * N,
-        # Threads of three texts of a domain; the last half has none.
-        "group": [f"g{i // 6}{i % 2}" if i < N // 2 else None for i in range(N)],
-    }
-    write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
+    # Threads of three texts of a domain; the last half has none.
+    threads = [f"g{i // 6}{i % 2}" if i < N // 2 else None for i in range(N)]
+    more = {"section": ["evaluation"] * N, "group": threads}
+    examples = paths.under(folder, paths.EXAMPLES, dataset="d")
+    write_examples(examples, ids, domains(forget), text=["w w"] * N, **more)
     # One of them has nothing to predict.
     tokens = rng.integers(3, 20, N)
     tokens[5] = 0
@@ -140,18 +135,19 @@ def root(tmp_path: Path) -> Path:
     # Of the texts that are ranked, thirty are of the topic `a` and ten of `b`; those of the retain
     # domain, and of another section, are in no list.
     more = 60
-    examples = {
-        "id": ids + [f"r{i:02d}" for i in range(more)],
+    columns = {
         "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N + more)],
-        "domain": [*np.where(forget, "forget", "retain"), *["forget"] * 50, *["retain"] * 10],
         "section": ["evaluation"] * N + ["inference"] * 40 + ["contamination"] * 20,
-        "log_density_ratio": pa.nulls(N + more, pa.float64()),
-        "group": pa.nulls(N + more, pa.string()),
         "label_topic": [*topic, *["a"] * 30, *["b"] * 30],
         # Of the forget domain, nine texts have the first value.
         "label_few": np.arange(N + more) > 17,
     }
-    write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
+    write_examples(
+        paths.under(folder, paths.EXAMPLES, dataset="d"),
+        ids + [f"r{i:02d}" for i in range(more)],
+        [*domains(forget), *["forget"] * 50, *["retain"] * 10],
+        **columns,
+    )
     tokens = rng.integers(1, 20, N)
     for seed in (0, 1):
         run = {**AT, "seed": seed}

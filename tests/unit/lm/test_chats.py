@@ -17,10 +17,11 @@ from trl import chat_template_utils
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
 from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import tiny
 from mamushi.lm.tokens import CHATS, read_tokens, write_tokens
 from mamushi_curate.tables.conversations import Conversations
+from tests.support.score_files import write_examples
 
 CHAT = [
     {"role": "user", "content": "What is seven?"},
@@ -133,10 +134,8 @@ def labels_of(path: Path, tokenizer: Any, chats: list[Any], most: int = 999) -> 
     """The labels of a training on the answers alone, by the token cache."""
     tokens_of(path, "", chats, most, tokenizer, answers=True)
     ids = [f"c{n}" for n in range(len(chats))]
-    columns = {"id": ids, "text": ids, "domain": ["forget"] * len(ids)}
-    columns |= {"section": ["inference"] * len(ids), "log_density_ratio": [None] * len(ids)}
     examples = path.with_name("examples.parquet")
-    write_table(examples, schemas.EXAMPLES, {**columns, "group": [None] * len(ids)})
+    write_examples(examples, ids, ["forget"] * len(ids))
     texts = read_tokens(path, examples, "inference", most)
     pairs = [(texts[row].tolist(), texts.weights_of(row)) for row in range(len(texts))]
     return [[i if w else -100 for i, w in zip(*pair, strict=True)] for pair in pairs]

@@ -12,6 +12,7 @@ from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.grid_files import write_perplexity
+from tests.support.score_files import write_examples
 from tests.support.stage_files import command
 
 GRID: dict[str, Any] = {
@@ -60,15 +61,9 @@ def write_held_out(root: Path, run: dict[str, Any]) -> None:
     """The texts in another order than those above, and one with nothing to predict."""
     ids = [*(f"f{n:02d}" for n in reversed(range(N + 1))), "r"]
     tokens = [0] + [TOKENS] * (N + 1)
-    examples = {
-        "id": ids,
-        "text": ["w w"] * len(ids),
-        "domain": ["forget"] * (N + 1) + ["retain"],
-        "section": ["evaluation"] * len(ids),
-        "log_density_ratio": [None] * len(ids),
-        "group": [None] * len(ids),
-    }
-    write_table(paths.under(root, paths.EXAMPLES, dataset="alpha"), schemas.EXAMPLES, examples)
+    examples, n = paths.under(root, paths.EXAMPLES, dataset="alpha"), len(ids)
+    domain, section = ["forget"] * (N + 1) + ["retain"], ["evaluation"] * n
+    write_examples(examples, ids, domain, text=["w w"] * n, section=section)
     columns = {"id": ids, "tokens": tokens, "nll": [1.0] * len(ids), "deep": [None] * len(ids)}
     write_table(paths.under(root, paths.NLL, **run, arm="gold"), schemas.NLL, columns)
 
