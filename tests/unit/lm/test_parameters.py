@@ -7,42 +7,19 @@ from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2C
 from mamushi.lm import parameters
 from tests.support.models import PARTS
 
+NAMES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+NAMES += ("num_attention_heads", "num_key_value_heads")
 LLAMA_3_1_8B = LlamaConfig(
-    vocab_size=128256,
-    hidden_size=4096,
-    intermediate_size=14336,
-    num_hidden_layers=32,
-    num_attention_heads=32,
-    num_key_value_heads=8,
-    tie_word_embeddings=False,
+    **dict(zip(NAMES, (128256, 4096, 14336, 32, 32, 8), strict=True)), tie_word_embeddings=False
 )
 QWEN_2_5_7B = Qwen2Config(
-    vocab_size=152064,
-    hidden_size=3584,
-    intermediate_size=18944,
-    num_hidden_layers=28,
-    num_attention_heads=28,
-    num_key_value_heads=4,
-    tie_word_embeddings=False,
+    **dict(zip(NAMES, (152064, 3584, 18944, 28, 28, 4), strict=True)), tie_word_embeddings=False
 )
 GEMMA_2_2B = Gemma2Config(
-    vocab_size=256000,
-    hidden_size=2304,
-    intermediate_size=9216,
-    num_hidden_layers=26,
-    num_attention_heads=8,
-    num_key_value_heads=4,
+    **dict(zip(NAMES, (256000, 2304, 9216, 26, 8, 4), strict=True)),
     head_dim=256,
     tie_word_embeddings=True,
 )
-
-
-def block_size(config, biases: int, norms: int) -> int:
-    """Parameters of one block, from the shapes of its matrices."""
-    hidden, heads = config.hidden_size, config.num_attention_heads
-    width = getattr(config, "head_dim", None) or hidden // heads
-    attention = 2 * hidden * width * (heads + config.num_key_value_heads)
-    return attention + biases + 3 * hidden * config.intermediate_size + norms * hidden
 
 
 @pytest.mark.parametrize(
@@ -59,6 +36,9 @@ def test_trained_counts_of_the_papers_models(config, billions, biases, norms, em
         model = AutoModelForCausalLM.from_config(config)
     parameters.freeze(model, PARTS)
     trained = model.num_parameters(only_trainable=True)
-    block = block_size(config, biases, norms)
-    assert trained == 3 * block + embeddings * config.vocab_size * config.hidden_size
+    hidden, heads = config.hidden_size, config.num_attention_heads
+    width = getattr(config, "head_dim", None) or hidden // heads
+    attention = 2 * hidden * width * (heads + config.num_key_value_heads)
+    block = attention + biases + 3 * hidden * config.intermediate_size + norms * hidden
+    assert trained == 3 * block + embeddings * config.vocab_size * hidden
     assert trained / 1e9 == pytest.approx(billions, abs=0.01)
