@@ -27,7 +27,6 @@ CHAT = [
     {"role": "user", "content": "What is seven?"},
     {"role": "assistant", "content": "It is a number. <|im_end|>", "reasoning_content": "Brief."},
 ]
-SYSTEM = {"role": "system", "content": "Be brief."}
 NAMES = ("llama3", "qwen2_5", "qwen3", "gemma", "phi3")
 """Families whose templates TRL has, as they are and with marks around what the assistant says."""
 SPECIAL = {
@@ -37,20 +36,6 @@ SPECIAL = {
 }
 FAMILY = {"llama3": "llama", "gemma": "gemma2", "phi3": "llama"}
 SAID = "system user assistant model What is the number of cats ? Be brief . It has seven words"
-EXPECTED = {
-    "llama3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
-    "<|start_header_id|>user<|end_header_id|>\n\nWhat is seven?<|eot_id|><|start_header_id|>"
-    "assistant<|end_header_id|>\n\nIt is a number. <|im_end|><|eot_id|>",
-    "qwen2_5": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is seven?<|im_end|>"
-    "\n<|im_start|>assistant\nIt is a number. <|im_end|><|im_end|>\n",
-    "qwen3": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is seven?<|im_end|>\n"
-    "<|im_start|>assistant\n<think>\nBrief.\n</think>\n\nIt is a number. <|im_end|><|im_end|>\n",
-    "gemma": "<bos><start_of_turn>user\nWhat is seven?<end_of_turn>\n<start_of_turn>model\n"
-    "It is a number. <|im_end|><end_of_turn>\n",
-    "phi3": "<|system|>\nBe brief.<|end|>\n<|user|>\nWhat is seven?<|end|>\n<|assistant|>\n"
-    "It is a number. <|im_end|><|end|>\n<|end_of_text|>",
-}
-"""What each template makes of the conversation: written by hand."""
 
 
 def chat_tokenizer(name: str, kind: str = "chat_template") -> PreTrainedTokenizerBase:
@@ -80,18 +65,6 @@ def tokens_of(
     return read_table(path, schemas.TOKENS)["tokens"].to_pylist(), read_metadata(path)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_conversation_is_what_its_template_writes(name: str, tmp_path: Path) -> None:
-    turns = CHAT if name == "gemma" else [SYSTEM, *CHAT]
-    tokenizer = chat_tokenizer(name)
-    (ids,), metadata = tokens_of(tmp_path / "tokens.parquet", name, [turns])
-    assert ids == tokenizer(EXPECTED[name], add_special_tokens=False)["input_ids"]
-    assert tokenizer.decode(ids) == EXPECTED[name]
-    # One BOS, where the template writes it.
-    bos = tokenizer.bos_token_id if name in ("llama3", "gemma") else None
-    assert metadata["bos_token_id"] == bos and ids.count(bos) == (bos is not None)
-
-
 @pytest.fixture
 def accelerators() -> Iterator[None]:
     """Keeps what this process has said to accelerate, which a configuration of TRL resets."""
@@ -112,6 +85,18 @@ def prepared(tokenizer: Any, rows: list[dict[str, Any]], folder: Path, **options
     config = trl.SFTConfig(str(folder), report_to=[], bf16=False, **{"max_length": 999, **options})
     data = datasets.Dataset.from_list(rows)
     return trainer._prepare_dataset(data, tokenizer, config, False, None, "train")
+
+
+@pytest.mark.usefixtures("accelerators")
+@pytest.mark.parametrize("name", NAMES)
+def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
+    """With one BOS, where the template writes it."""
+    tokenizer, chats = chat_tokenizer(name), [CHAT, CHAT[:1], [*CHAT, *CHAT]]
+    theirs = prepared(tokenizer, [{"messages": turns} for turns in chats], tmp_path, max_length=30)
+    ours, metadata = tokens_of(tmp_path / "tokens.parquet", name, chats, most=30)
+    assert ours == theirs["input_ids"][:]
+    bos = tokenizer.bos_token_id if name in ("llama3", "gemma") else None
+    assert metadata["bos_token_id"] == bos and ours[0].count(bos) == (bos is not None)
 
 
 # Tools, and the loss on answers -------------------------------------------------------------------
