@@ -1,8 +1,6 @@
 """The start page: it answers which texts, how many and what next, in this order;
 what it links is there, and what is there it links."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path
@@ -10,7 +8,6 @@ from urllib.parse import unquote
 
 import pytest
 
-from mamushi.evidence.advice import take
 from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi_cluster import hooks
@@ -105,12 +102,6 @@ def test_no_list_is_offered_that_should_not_be_acted_on(
     (verdict,) = words_of(page, "div", act)
     assert verdict.startswith("No list to act on.")
     assert not any("mamushi apply" in words for words in words_of(page, "code"))
-
-
-def test_which_list_is_taken() -> None:
-    lists = [{"beta": beta} for beta in (0.1, 0.2, 0.5)]
-    taken = [take(lists, budget)["beta"] for budget in (None, 0.05, 0.2, 0.21, 0.9)]
-    assert taken == [0.1, 0.1, 0.2, 0.5, 0.5]
 
 
 def test_it_links_all_that_is_there_and_nothing_else(root: Path, tmp_path: Path) -> None:

@@ -70,7 +70,6 @@ fine,eight,0,0,0,0,0,0
 @pytest.mark.parametrize(
     ("forget", "ranked", "left_out"),
     [
-        (["severe_toxic"], ["worst"], 4),
         (["threat", "severe_toxic"], ["worst", "threat"], 3),
         (["toxic"], ["mild", "worst", "threat", "z"], 1),
     ],

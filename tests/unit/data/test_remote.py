@@ -65,20 +65,6 @@ def test_a_failure_is_one_line_without_secrets(site: Site) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("url", "line"),
-    [
-        ("https://me:s3cret@host/x.csv", "https://host/x.csv: has a name or a password in it"),
-        ("http://example.org/x.csv", "http://example.org/x.csv: is not encrypted"),
-        ("hf://org/model/x.csv", "is no data set of the hub"),
-    ],
-)
-def test_what_is_no_place_for_data_is_refused(url: str, line: str) -> None:
-    with pytest.raises(UserError, match=line) as caught:
-        remote.fetch_copy(url)
-    assert "s3cret" not in str(caught.value)
-
-
 def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"

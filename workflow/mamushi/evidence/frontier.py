@@ -87,30 +87,19 @@ def gain(removed: Array) -> Array:
     return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
 
 
-class Region(NamedTuple):
-    """The part of the retain sample above the threshold of each forget example.
-
-    ``order`` (n2,): places in the retain sample, highest score first. By rank of the forget
-    examples (n1,): ``start`` and ``end`` bound the ranks with the same score, ``above`` and
-    ``upto`` count the retain examples that score higher, and no lower.
-    """
-
-    order: Places
-    start: Places
-    end: Places
-    above: Places
-    upto: Places
-
-
 @dataclass(frozen=True)
 class RemovalOrder:
     """The order in which a selector removes: ``first`` (n1,), places in the forget sample, first to
-    go first. It has a ``region`` if it scores both domains and ranks by the score. ``by_chance``:
-    it removes a share everywhere."""
+    go first. ``by_chance``: it removes a share everywhere.
+
+    One that scores both domains and ranks by the score has a ``region``: places in the retain
+    sample (n2,), highest score first; and by rank of the forget examples (n1,) where those with the
+    same score start and end, and how many retain examples score higher, and no lower.
+    """
 
     first: Places
     by_chance: bool
-    region: Region | None
+    region: list[Places] | None = None
 
 
 def removal_order(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> RemovalOrder:
@@ -119,14 +108,14 @@ def removal_order(score1: Array, rank1: Array, score2: Array, by_chance: bool) -
     first = np.argsort(rank1, kind="stable")
     falling = -score1[first]
     if by_chance or np.isnan(score2).any() or (np.diff(falling) < 0).any():
-        return RemovalOrder(first, by_chance, None)
+        return RemovalOrder(first, by_chance)
     order = np.argsort(-score2, kind="stable")
     bounds = [
         np.searchsorted(values, falling, side=side)
         for values in (falling, -score2[order])
         for side in ("left", "right")
     ]
-    return RemovalOrder(first, by_chance, Region(order, *bounds))
+    return RemovalOrder(first, by_chance, [order, *bounds])
 
 
 def ranking_of(scores: pa.Table, by_chance: bool) -> RemovalOrder:
@@ -194,9 +183,10 @@ class Frontier:
             lost = lost if lost[-1] > 0 else mass
             captured = np.interp(counts, mass, lost) / lost[-1] * total
         else:
-            harm = accumulate(harm[ranks.region.order]) / n2
+            order, *bounds = ranks.region
+            harm = accumulate(harm[order]) / n2
             last = np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)
-            start, end, above, upto = (bound[last] for bound in ranks.region[1:])
+            start, end, above, upto = (bound[last] for bound in bounds)
             ties = mass[end] - mass[start]
             share = (counts - mass[start]) / np.where(ties > 0, ties, 1)
             captured = harm[above] + share * (harm[upto] - harm[above])
