@@ -224,7 +224,7 @@ def agreement(people: pd.DataFrame) -> list[dict[str, Any]]:
             first, second = (both[who].tolist() for who in pair)
             differ = both.index[both[pair[0]] != both[pair[1]]].tolist()
             about = {"annotators": [*pair], "texts": len(both), "differ": differ}
-            told = len({*first, *second}) > 1
-            kappa = float(cohen_kappa_score(first, second)) if told else 1.0
+            varied = len({*first, *second}) > 1
+            kappa = float(cohen_kappa_score(first, second)) if varied else 1.0
             rows.append({**about, "agree": 1 - len(differ) / len(both), "kappa": kappa})
     return rows

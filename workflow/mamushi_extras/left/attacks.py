@@ -214,7 +214,7 @@ def beside_gold(
     row: dict[str, Any] = dict(zip(("value", "low", "high"), model, strict=True))
     for name, ends in (("gold", gold), ("difference", difference)):
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-    told = "not told from"
+    word = "not told from"
     if difference.low > 0 or difference.high < 0:
-        told = "more than" if difference.low > 0 else "less than"
-    return row | {"at_fault": not gold.low <= chance <= gold.high, "verdict": f"{told} gold"}
+        word = "more than" if difference.low > 0 else "less than"
+    return row | {"at_fault": not gold.low <= chance <= gold.high, "verdict": f"{word} gold"}

@@ -168,10 +168,10 @@ def fit_logits(
         log_share, log_rest = -np.logaddexp(0, -at[2]), -np.logaddexp(0, at[2])
         z = log_rest - at[0] - at[1] * x
         odds = rho + np.logaddexp(log_share, z)
-        rest = np.exp(z + rho - odds)
+        others = np.exp(z + rho - odds)
         slope = np.exp(-np.logaddexp(0, -odds)) - ~label
-        of_share = slope * (1 - np.exp(log_share) - rest)
-        gradient = [-(slope * rest).sum(), -(slope * rest * x).sum(), of_share.sum()]
+        of_share = slope * (1 - np.exp(log_share) - others)
+        gradient = [-(slope * others).sum(), -(slope * others * x).sum(), of_share.sum()]
         total = np.logaddexp(0, odds)[label].sum() + np.logaddexp(0, -odds)[~label].sum()
         return float(total), np.array(gradient)
 

@@ -45,8 +45,8 @@ class WindowList(ListedTexts):
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return what goes of which rows, with their windows compared."""
         documents = {*self.windows} if self.cut else self.all
-        own: dict[str, Any] = {"windows": self.windows, "needs_same": self.cut}
-        return WindowRemoval(documents, column, text, **own, **options)
+        compared: dict[str, Any] = {"windows": self.windows, "needs_same": self.cut}
+        return WindowRemoval(documents, column, text, **compared, **options)
 
     def receipt(self, removal: RowRemoval) -> dict[str, Any]:
         """Return how many of its documents are there, and which are not."""

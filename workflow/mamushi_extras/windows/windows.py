@@ -105,13 +105,13 @@ def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     return divided if is_cut or not labelled else DocumentRows(**vars(divided))
 
 
-def with_document_steps(pool: Pool, whole: bool) -> Pool:
+def with_document_steps(pool: Pool, removes: bool) -> Pool:
     """Return a pool of windows that have the labels of their documents, which are fitted on as
-    ``keep_best_windows`` says; where ``whole`` documents go, they are scored."""
+    ``keep_best_windows`` says; where documents go as a whole (``removes``), they are scored."""
     codes = np.unique([document_of(name) for name in pool.ids], return_inverse=True)[1]
     pool = pool.with_columns(document=codes.astype(np.int64))
     return replace(
-        pool, fold_steps=(keep_best_windows,), score_steps=(score_documents,) if whole else ()
+        pool, fold_steps=(keep_best_windows,), score_steps=(score_documents,) if removes else ()
     )
 
 

@@ -112,10 +112,10 @@ def draw_audit(args: argparse.Namespace) -> None:
     counts = auditing.allocate(design, min(args.size, len(codes)))
     drawn = auditing.sample(codes, counts, np.random.default_rng(args.seed)).tolist()
     first = np.unique(codes, return_index=True)[1]
-    told = {"texts_of": [SOURCES[of] for of in source[first]], "drawn": counts}
-    told |= {"probability": counts / design["texts"]}
-    told |= {"likely": [round(share, 6) for share in design["likely"]]}
-    strata = design.assign(**told).to_dict("records")
+    columns = {"texts_of": [SOURCES[of] for of in source[first]], "drawn": counts}
+    columns |= {"probability": counts / design["texts"]}
+    columns |= {"likely": [round(share, 6) for share in design["likely"]]}
+    strata = design.assign(**columns).to_dict("records")
     names, manifest = [ids[row] for row in drawn], listed.manifest or {}
     texts = read_texts_of(examples, names)
     audit = {
