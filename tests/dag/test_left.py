@@ -61,4 +61,4 @@ def test_the_data_of_a_task_are_part_of_it(
 ) -> None:
     monkeypatch.chdir(finished)
     (finished / "raw/my.json").write_text('{"another": 1}')
-    assert snakemake.look(finished, targets=["tasks"])["begin"] == ["task_scores", "task_table"]
+    assert "task_scores" in snakemake.look(finished, targets=["tasks"])["begin"]
