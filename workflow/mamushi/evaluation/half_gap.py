@@ -21,15 +21,9 @@ import pyarrow as pa
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
+from mamushi.evaluation import intervals
 from mamushi.evaluation.cohort import NOT_RAKED, RETRAINING_SOURCE, TextSet, cohorts
-from mamushi.evaluation.intervals import (
-    NO_GAP,
-    Floats,
-    contrast,
-    fieller,
-    finite_or_none,
-    t_quantile,
-)
+from mamushi.evaluation.intervals import Floats, contrast, finite_or_none
 from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
@@ -192,7 +186,7 @@ def why_no_deep_gap(start: Floats, gold: Floats, texts: TextSet) -> str | None:
     if not len(texts.tokens):
         return NOT_RAKED
     gap = contrast(gold, start, texts.tokens, texts.groups)
-    return None if gap.low > 0 else gap.reason or NO_GAP
+    return None if gap.low > 0 else gap.reason or intervals.NO_GAP
 
 
 def deep_curve(
@@ -292,7 +286,7 @@ def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
         # Between two measured budgets the curves are straight, but their spread is not.
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], BAND_STEPS + 1))
         heights = interpolate(beta, recovered, steps)
-        half = t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
+        half = intervals.t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
         low = first_crossing(steps, heights.mean(axis=0) + half, target)
         high = first_crossing(steps, heights.mean(axis=0) - half, target)
     budget = first_crossing(beta, mean, target)
@@ -313,7 +307,7 @@ def saving(at: Crossing, chance: Crossing) -> _Row:
     if at.by_seed is not None and chance.by_seed is not None and (n := len(at.by_seed)) > 1:
         means = np.array([at.by_seed.mean(), chance.by_seed.mean()])
         error = np.cov(at.by_seed, chance.by_seed) / n
-        if ends := fieller(means, error, t_quantile(n - 1)):
+        if ends := intervals.fieller(means, error, intervals.t_quantile(n - 1)):
             row |= {"saving_vs_random_low": 1 - ends[1], "saving_vs_random_high": 1 - ends[0]}
     return row
 

@@ -26,15 +26,8 @@ import pyarrow.compute as pc
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.evaluation.intervals import (
-    LEVEL,
-    Floats,
-    finite_or_none,
-    holm,
-    interval,
-    p_value,
-    standard_error,
-)
+from mamushi.evaluation import intervals
+from mamushi.evaluation.intervals import Floats, finite_or_none, standard_error
 from mamushi.io import paths, schemas
 from mamushi.io.domains import DOMAINS
 from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
@@ -233,11 +226,11 @@ def sad_differences(table: pa.Table) -> pa.Table:
 def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
     # The test is two-sided: it is the same whichever comes first.
     tested = {
-        (beta, frozenset(pair)): p_value(values[pair[0]] - values[pair[1]])
+        (beta, frozenset(pair)): intervals.p_value(values[pair[0]] - values[pair[1]])
         for beta, values in points.items()
         for pair in combinations(values, 2)
     }
-    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    corrected = dict(zip(tested, intervals.holm(list(tested.values())), strict=True))
     comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
     for beta, values in points.items():
         for name in [name for name in values if name != BASELINE]:
@@ -251,7 +244,7 @@ def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str,
                 row |= {"other": rival, "seeds": len(apart)}
                 if len(apart) > 1:
                     row |= {"difference": float(apart.mean()), "comparisons": comparisons}
-                    row["difference_low"], row["difference_high"] = interval(apart)
+                    row["difference_low"], row["difference_high"] = intervals.interval(apart)
                     row["p"] = finite_or_none(tested[pair])
                     row["p_holm"] = finite_or_none(corrected[pair])
                 yield row
@@ -271,7 +264,7 @@ def _verdict(rows: list[dict[str, Any]]) -> str:
         return f"{reason}: no curve is compared with that of ``random``."
     places: dict[str, list[str]] = {}
     for row in against:
-        if row["p_holm"] is not None and row["p_holm"] <= LEVEL:
+        if row["p_holm"] is not None and row["p_holm"] <= intervals.LEVEL:
             side = "below" if row["difference"] < 0 else "above"
             place = "in area" if row["beta"] is None else f"at {row['beta']:g}"
             places.setdefault(f"``{row['selector']}`` {side} ``random``", []).append(place)

@@ -56,25 +56,21 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
 
     ``sad_differences.rst`` says in words which curves differ, for the report.
     """
-    from mamushi.evaluation.sad import (
-        sad_differences,
-        sad_summary,
-        sad_table,
-        selection_table,
-        verdict_on_curves,
-    )
+    from mamushi.evaluation import sad
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
-    sad = sad_table(settings.grid, root, set(settings.grid["selectors"]) - set(settings.ranked))
-    differences = sad_differences(sad)
+    ranked_grid = {**settings.grid, "selectors": settings.ranked}
+    of_tokens = set(settings.grid["selectors"]) - set(settings.ranked)
+    table = sad.sad_table(settings.grid, root, of_tokens)
+    differences = sad.sad_differences(table)
     results = [
-        (schemas.SAD, sad),
-        (schemas.SAD_SUMMARY, sad_summary(sad)),
+        (schemas.SAD, table),
+        (schemas.SAD_SUMMARY, sad.sad_summary(table)),
         (schemas.SAD_DIFFERENCES, differences),
-        (schemas.SELECTION, selection_table({**settings.grid, "selectors": settings.ranked}, root)),
+        (schemas.SELECTION, sad.selection_table(ranked_grid, root)),
     ]
-    pages = {"sad_differences.rst": verdict_on_curves(differences)}
+    pages = {"sad_differences.rst": sad.verdict_on_curves(differences)}
     publish(out_folder, results, job.origin, pages)
 
 
