@@ -216,8 +216,7 @@ class ListedTexts:
         return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
 
     def text(self, args: argparse.Namespace) -> str | None:
-        """Return the columns with the texts that are compared with those that were ranked; None
-        where they cannot be, or need not."""
+        """Return the columns of the texts that are compared with those that were ranked, if any."""
         ranked = None if self.rows is None or args.changed_texts else self.rows["text"]
         return args.text or ranked
 

@@ -120,19 +120,19 @@ def rank(
             path = root / "vectors.parquet"
             pq.write_table(pa.table({"id": ids, "vector": lists}), path)
             config["models"][MODEL]["embeddings"]["path"] = str(path)
-        pipeline = _ranked(config, root, np.atleast_1d(budgets).tolist())
+        return _rank(config, np.atleast_1d(budgets).tolist(), folder, len(source))
     except UserError as error:
         # What was given in memory lies in files.
         words = (error.problem, error.where, error.do)
         told = [str(word or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for word in words]
         raise UserError(told[0], where=told[1] or None, do=told[2] or None) from None
-    return _ranking(pipeline, config["grid"]["selectors"][0], folder, len(source))
 
 
-def _ranked(config: dict[str, Any], root: Path, budgets: Sequence[float]) -> Pipeline:
-    """Rank in a folder; return the pipeline that did."""
+def _rank(config: dict[str, Any], budgets: Sequence[float], folder: Any, rows: int) -> Ranking:
+    """Rank a frame of so many ``rows`` in a folder, and return what lies in it then."""
+    root, selector = Path(folder.name), config["grid"]["selectors"][0]
     cell = {"dataset": DATASET, "model": MODEL, "seed": config["grid"]["seeds"][0]}
-    first = Pipeline(complete(config), cell, root)
+    first, likely, share = Pipeline(complete(config), cell, root), None, None
     with as_in_a_command(gpu=True), device.unchanged():
         first.make(first.make_examples)
         texts = read_table(first.path(paths.EXAMPLES), schemas.EXAMPLES, ["text"])["text"]
@@ -141,20 +141,13 @@ def _ranked(config: dict[str, Any], root: Path, budgets: Sequence[float]) -> Pip
         pipeline = Pipeline(init.settle_budgets(config, DATASET, budgets, counts), cell, root)
         pipeline.done |= first.done
         pipeline.make(pipeline.make_lists)
-    return pipeline
-
-
-def _ranking(pipeline: Pipeline, selector: str, folder: Any, rows: int) -> Ranking:
-    """Return what lies in the folder of a pipeline, of a frame of so many ``rows``."""
-    budgets, likely, share = pipeline.config["grid"]["budgets"], None, None
-    schema = POSTERIOR if pipeline.is_corpus else schemas.SCORES
-    path = pipeline.path(pipeline.ranking_pattern, selector=selector)
-    if pipeline.is_corpus:
-        with suppress(UserError), as_in_a_command():
-            likely = float(pipeline.make_likely_list(selector))
-            budgets = sorted({*budgets, likely})
+        betas = {*pipeline.config["grid"]["budgets"]}
+        if pipeline.is_corpus:
+            with suppress(UserError):
+                likely = float(pipeline.make_likely_list(selector))
+                betas.add(likely)
     lists = {}
-    for beta in budgets:
+    for beta in sorted(betas):
         at = {"selector": selector, "beta": paths.beta(beta)}
         about = read_json(pipeline.path(paths.MANIFEST, **at))
         removed = read_table(pipeline.path(paths.REMOVAL, **at), schemas.REMOVALS)
@@ -162,8 +155,9 @@ def _ranking(pipeline: Pipeline, selector: str, folder: Any, rows: int) -> Ranki
         act, verdict = about["judgement"]["act"], about["verdict"]
         lists[beta] = RemovalList(beta, ids, [*chain(*copies)], act, verdict, removed, about)
         share = about.get("share")
+    schema = POSTERIOR if pipeline.is_corpus else schemas.SCORES
+    scores = read_table(pipeline.path(pipeline.ranking_pattern, selector=selector), schema)
     verdict = about["judgement"]["ranking"]
-    scores = read_table(path, schema)
     return Ranking(selector, scores, lists, verdict, pipeline, folder, rows, share, likely)
 
 
@@ -219,8 +213,8 @@ class RemovalList:
 @dataclass(frozen=True)
 class Advice:
     """How much to remove for a target: so many ``texts``, the share ``budget`` from ``low`` to
-    ``high``; None with a ``reason`` where nothing can be said. ``by`` is ``retraining`` where that
-    is what retraining is predicted to need, by the tokens of a model, else ``frontier``."""
+    ``high``; None with a ``reason`` where nothing can be said. ``by`` is ``retraining`` or
+    ``frontier``: what predicts it."""
 
     target: str
     value: float

@@ -1,10 +1,8 @@
 """A table written again without some of its rows, or without parts of its texts; all else stays.
 
 Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line ends, the BOM. Parquet
-and Arrow stay as ``rewriting_columns`` says. What was packed is packed again, but for zip, and of a
-folder every file keeps its name. One row, or one row group, is in memory at a time. What was
-written is read again before it gets its name: its rows are those that were read without those that
-go.
+and Arrow stay as ``rewriting_columns`` says. What was packed is packed again, but for zip. One row,
+or one row group, is in memory at a time. What was written is read again before it gets its name.
 """
 
 from __future__ import annotations
@@ -84,7 +82,10 @@ def rewrite(
             if name in written:
                 do = "unpack it, or give one file, or a folder"
                 raise UserError("would be written over another file", where=path, do=do)
-            written[name] = _write_file(path, to, removal, dialect, digests)
+            if tabular.format_of(path) in readers.COLUMNAR:
+                written[name] = rewriting_columns.write_columns(path, to, removal, digests)
+            else:
+                written[name] = _write_lines(path, to, removal, dialect, digests)
         removal.check(data)
         if is_folder:
             _copy_others(data, unfinished)
@@ -100,23 +101,13 @@ def rewrite(
     return result
 
 
-def _write_file(
-    path: Path, out: Path, removal: RowRemoval, dialect: Dialect, digests: dict[str, str]
-) -> str:
-    """Write one file again, and return its SHA-256; ``digests`` gets that of what was read."""
-    if tabular.format_of(path) in readers.COLUMNAR:
-        return rewriting_columns.write_columns(path, out, removal, digests)
-    return _write_lines(path, out, removal, dialect, digests)
-
-
 def _copy_others(data: Path, to: Path) -> None:
     """Copy what lies beside the files of a table; not the caches of `datasets`."""
 
-    def others(folder: str, names: list[str]) -> list[str]:
-        at = [Path(folder, name) for name in names]
-        return [path.name for path in at if path.name[0] in "._" or tabular.is_part(path)]
+    def ignored(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if name[0] in "._" or tabular.is_part(Path(folder, name))]
 
-    shutil.copytree(data, to, symlinks=True, ignore=others, dirs_exist_ok=True)
+    shutil.copytree(data, to, symlinks=True, ignore=ignored, dirs_exist_ok=True)
 
 
 @contextlib.contextmanager

@@ -41,11 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the table and its receipt: the receipt first, so that no table is without one.
-
-    Raises ``UserError`` as ``read_list``, ``rewriting.rewrite`` and, of URLs,
-    ``remote.fetch_copy``.
-    """
+    """Write the table and its receipt: the receipt first, so that no table is without one. Raises
+    ``UserError`` as ``read_list``, ``rewriting.rewrite`` and, of URLs, ``remote.fetch_copy``."""
     from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
@@ -85,18 +82,16 @@ def _receipt(
 ) -> dict[str, Any]:
     """Return what was asked for and what was done, with digests, to what lies where."""
 
-    def digests(files: dict[str, str]) -> str | dict[str, str]:
-        """Return the digest of the one file, of a folder those of all."""
-        return files if args.data.is_dir() else next(iter(files.values()))
-
+    # Of a folder the digests of all files.
+    read, written = (of if args.data.is_dir() else next(iter(of.values())) for of in done)
     names = ("dataset", "model", "seed", "selector", "beta")
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: (listed.manifest or {}).get(name) for name in names},
         "id": removal.column or ROW_NUMBERS,
         "versions": versions(),
-        "data": {"path": data, "sha256": digests(done.read)},
-        "written": {"path": str(args.out), "sha256": digests(done.written)},
+        "data": {"path": data, "sha256": read},
+        "written": {"path": str(args.out), "sha256": written},
         "rows": {
             "read": removal.read,
             "on_the_list": removal.removed,

@@ -310,7 +310,6 @@ def find_vectors(source: str | None) -> dict[str, Any]:
     ``UserError`` for a file that has no columns of ids and of lists, or several."""
     if source is None:
         return dict(BY_WORDS)
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = local_path(source).expanduser()
@@ -318,16 +317,14 @@ def find_vectors(source: str | None) -> dict[str, Any]:
         raise UserError(tabular.no_file(path), where=source, do="check the path")
     with located(source):
         schema = pq.read_schema(path)
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
-    others = [name for name in schema.names if name not in lists]
-    columns = {}
-    for name, candidates in (("id", others), ("vector", lists)):
+    lists = [field.name for field in schema if "list<" in str(field.type)]
+    columns = {"id": [name for name in schema.names if name not in lists], "vector": lists}
+    for name, candidates in columns.items():
         if name not in candidates and len(candidates) != 1:
             do = f"name it so; the columns are {', '.join(map(repr, schema.names))}"
             raise UserError(f"no column {name!r}", where=source, do=do)
-        columns[name] = name if name in candidates else candidates[0]
-    return {"path": _options.as_configured(source), **columns}
+    chosen = {name: name if name in names else names[0] for name, names in columns.items()}
+    return {"path": _options.as_configured(source), **chosen}
 
 
 def find_model(source: str) -> dict[str, str]:

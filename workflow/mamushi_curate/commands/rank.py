@@ -55,11 +55,6 @@ def run(args: argparse.Namespace) -> int:
         do = "change it there, or give DATA as well, and --force to write over it"
         problem = f"is there already, and --{options_in_use[0]} says how to write it"
         raise UserError(problem, where=args.out, do=do)
-    else:
-        # It may have come from another folder.
-        tables = (_run.read(args.out).get("datasets") or {}).values()
-        for table in [item["path"] for item in tables if isinstance(item, dict) and "path" in item]:
-            print(f"{args.out}: ranks {table}", flush=True)
     config = _run.check([args.out])
     cells = [*grid.cells(config["grid"])]
     is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)

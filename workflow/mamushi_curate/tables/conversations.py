@@ -1,9 +1,8 @@
 """The text of a row, also of one that is a conversation: what a turn is, in all forms of chats.
 
 A cell is text, or a list of turns: objects with ``role`` and ``content`` (text, or parts of type
-text), or with ``from`` and ``value``, whose roles are called by other names. Several
-columns are one conversation by their names, see ``ROLES``. What else a cell may be is refused,
-never guessed.
+text), or with ``from`` and ``value``. Several columns are one conversation by their names, see
+``ROLES``. What else a cell may be is refused.
 
 As text, a turn is its role, a colon and what it says (its reasoning, its content, its tool calls as
 JSON); a blank line stands between two. Nothing heavy is imported, since every dry run comes here.
@@ -103,8 +102,7 @@ class Conversations:
         if self.part == ASSISTANT:
             answers = [_words(turn) for turn in turns if turn["role"] == ASSISTANT]
             return Spoken("\n\n".join(filter(None, answers)))
-        is_whole = self.part == "whole"
-        inside = [turn for turn in turns if is_whole or turn["role"] not in SYSTEM]
+        inside = [turn for turn in turns if self.part == "whole" or turn["role"] not in SYSTEM]
         if not any(map(_words, inside)):
             return Spoken("")
         text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in inside)

@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.config.sources import unlabelled
 from mamushi.data.cells import Cells, some, store
 from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
 from mamushi.io.domains import SECTIONS, TURNS, name_of
-from mamushi_curate.tables.columns import column_of, filled, numbers_or_categories
+from mamushi_curate.tables.columns import (
+    column_of,
+    filled,
+    numbers_or_categories,
+    other_columns,
+)
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
 from mamushi_curate.tables.expression import columns_in, evaluate
-from mamushi_curate.tables.lines import check_text
-from mamushi_curate.tables.readers import FileTable, name_at
+from mamushi_curate.tables.lines import Dialect, check_text
+from mamushi_curate.tables.readers import FileTable, name_at, read_file_columns
 
 _SHOWN, _LONGEST, _MARKING = 5, 40, 3
 """Values of a column that a message lists, characters of each, and columns."""
@@ -36,19 +43,18 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def raw_of(
-    table: FileTable,
-    settings: Mapping[str, Any],
-    sources: Mapping[str, str] | None = None,
-    others: Sequence[str] = (),
-) -> Raw:
-    """Return the rows of a table that was made from the files ``sources``, with its ``others`` that
-    the settings do not name.
+def read_raw(settings: Mapping[str, Any]) -> Raw:
+    """Read a table as it is, by the settings of its loader.
 
-    Raises ``UserError`` for a text that is not text, a missing or NaN id or mark, an unknown
-    section, a value of a domain that no row has, a row of both domains, and a loss of answers alone
-    where there are no turns.
+    Raises ``UserError`` as ``readers.read_file_columns``, for a text that is not text, a missing or
+    NaN id or mark, an unknown section, a value of a domain that no row has, a row of both domains,
+    and a loss of answers alone where there are no turns.
     """
+    path, dialect = Path(settings["path"]), Dialect.of(settings)
+    needed = needed_columns(settings)
+    asked = settings["other_columns"] and not unlabelled(settings)
+    others = other_columns(path, needed, dialect) if asked else []
+    table = read_file_columns(path, [*needed, *others], dialect)
     n, section, group = len(table.places), settings["section"], settings.get("group")
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     texts, turns = _texts_and_turns(table, spoken)
@@ -82,7 +88,7 @@ def raw_of(
     return Raw(
         **{name: some(column, stays) for name, column in columns.items()},
         labels={name: some(column, stays) for name, column in labels.items()},
-        sources=sources or {},
+        sources=table.digests,
         dropped={"neither forget nor retain": left_out} if left_out else {},
         extra_metadata=metadata,
     )
@@ -205,13 +211,10 @@ def _names(table: FileTable, column: str, no_empty: bool = True) -> Cells:
 
 def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list[str | None]:
     """Return the ready-made section of each row, None where the cell is empty."""
-    section_of: dict[str | None, str | None] = {None: None, **{name: name for name in SECTIONS}}
-    section_of.update(mapping)
-    sections = []
-    for value, place in zip(table.columns[column], table.places, strict=True):
-        name = name_of(value)
-        if name not in section_of:
-            do = f"known are {', '.join(filter(None, section_of))}; others go into section_values"
+    section_of = {name: name for name in SECTIONS} | dict(mapping)
+    names = [name_of(value) for value in table.columns[column]]
+    for name, place in zip(names, table.places, strict=True):
+        if name is not None and name not in section_of:
+            do = f"known are {', '.join(section_of)}; others go into section_values"
             raise UserError(f"section {name!r} in column {column!r}", where=place, do=do)
-        sections.append(section_of[name])
-    return sections
+    return [None if name is None else section_of[name] for name in names]

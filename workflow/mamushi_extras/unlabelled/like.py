@@ -21,8 +21,8 @@ from mamushi.io.domains import INFERENCE, TURNS
 from mamushi.io.files import sha256
 from mamushi_curate.tables.conversations import Conversations
 from mamushi_curate.tables.lines import check_text
-from mamushi_curate.tables.loaders.table import read_raw
 from mamushi_curate.tables.readers import read_file_columns
+from mamushi_curate.tables.rows import read_raw
 from mamushi_extras.audit.answers import ANSWERED, NO
 from mamushi_extras.unlabelled.terms import read_terms
 

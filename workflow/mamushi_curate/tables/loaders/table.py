@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import model_serializer, model_validator
 
 from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, SectionName, key
-from mamushi.config.sources import unlabelled
 from mamushi.io.copies import localized
 
 if TYPE_CHECKING:
@@ -130,9 +129,9 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the table. Raises ``UserError`` as ``readers.read_file_columns`` and
-    ``rows.raw_of``."""
+    """Read the table. Raises ``UserError`` as ``rows.read_raw``."""
     from mamushi.registry import additions
+    from mamushi_curate.tables.rows import read_raw
 
     settings = localized(settings)
     steps: dict[str, Any] = {"read": read_raw}
@@ -142,18 +141,3 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     for name in ("divide", "mark", "answer"):
         raw = steps[name](raw, settings) if name in steps else raw
     return raw
-
-
-def read_raw(settings: Mapping[str, Any]) -> Raw:
-    """Read the table as it is. Raises ``UserError`` as ``load``."""
-    from mamushi_curate.tables import readers
-    from mamushi_curate.tables.columns import other_columns
-    from mamushi_curate.tables.lines import Dialect
-    from mamushi_curate.tables.rows import needed_columns, raw_of
-
-    path, dialect = Path(settings["path"]), Dialect.of(settings)
-    needed = needed_columns(settings)
-    asked = settings["other_columns"] and not unlabelled(settings)
-    others = other_columns(path, needed, dialect) if asked else []
-    table = readers.read_file_columns(path, [*needed, *others], dialect)
-    return raw_of(table, settings, table.digests, others)
