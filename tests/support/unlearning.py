@@ -76,7 +76,7 @@ def run(
     training: dict[str, Any] | None = None,
     special: frozenset[int] = frozenset(),
     micro: int = 16,
-    whole: TokenSet | None = None,
+    all_forget: TokenSet | None = None,
     **changes: Any,
 ) -> tuple[PreTrainedModel, Outcome]:
     """Unlearn with an unlearner's defaults, but for a learning rate that suits a tiny model."""
@@ -96,7 +96,7 @@ def run(
         seed=3,
         accelerator=accelerator,
         special=special,
-        whole=whole,
+        all_forget=all_forget,
     )
     return language_model, unlearning.run(total, state and Checkpoint(state, fingerprint))
 

@@ -162,7 +162,9 @@ def test_a_limit_of_texts_is_moved_by_what_the_tokens_are_above_them() -> None:
     assert abs(starts[1] - starts[0]) > 0.05
     for above, stopped in ((-0.001, 1), (0.001, 2)):
         changes = {"beta_ng": 0.1, "stop_forget_loss": starts[0] + above, **every}
-        _, outcome = run("neggrad_plus", None, listed, retain, total=3, whole=forget, **changes)
+        _, outcome = run(
+            "neggrad_plus", None, listed, retain, total=3, all_forget=forget, **changes
+        )
         assert outcome.stopped_at == stopped
 
 

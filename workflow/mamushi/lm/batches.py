@@ -94,12 +94,12 @@ def model_batches(
     if accelerator.device.type == "cpu":
         text_config = model.config.get_text_config(decoder=True)
         batch_tokens = min(batch_tokens, CACHED // text_config.hidden_size)
-    every = list(batches(texts.lengths, batch_tokens, shared=shared))
+    all_rows = list(batches(texts.lengths, batch_tokens, shared=shared))
     with Progress(len(texts), purpose, "text") as progress:
-        for first in range(0, len(every), accelerator.num_processes):
+        for first in range(0, len(all_rows), accelerator.num_processes):
             place = first + accelerator.process_index
-            counts = place < len(every)
-            rows = every[place if counts else 0]
+            counts = place < len(all_rows)
+            rows = all_rows[place if counts else 0]
             yield rows, batch_of(texts, rows, accelerator.device, shared=shared), counts
             progress.advance(len(rows))
 

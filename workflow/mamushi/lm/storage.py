@@ -46,8 +46,8 @@ def gather(
 ) -> dict[str, torch.Tensor]:
     """Return whole tensors, on the CPU, in the first process of a job; all have to call."""
     # One at a time: no GPU holds all of them.
-    whole = ((name, sharding.full_tensor(tensor.detach())) for name, tensor in named)
-    return {name: t.to("cpu", dtype) for name, t in whole if not launch.is_secondary()}
+    gathered = ((name, sharding.full_tensor(tensor.detach())) for name, tensor in named)
+    return {name: t.to("cpu", dtype) for name, t in gathered if not launch.is_secondary()}
 
 
 def write(

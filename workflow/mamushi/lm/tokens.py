@@ -321,10 +321,10 @@ def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet
     return subset(of_spans, np.flatnonzero(of_spans.counted > 0))
 
 
-def mass(texts: TokenSet, whole: TokenSet | None = None) -> np.ndarray:
-    """Return the mean weight of each text's predicted tokens (texts,), those of the ``whole`` text:
-    1 where none is weighed. A training takes as many steps as for so many texts, so that each token
-    is trained on as often, times its weight, whatever else has been removed."""
-    predicted = np.maximum(texts.lengths - 1, 0) if whole is None else whole.counted
+def mass(texts: TokenSet, unmasked: TokenSet | None = None) -> np.ndarray:
+    """Return the mean weight of each text's predicted tokens (texts,), of those of the ``unmasked``
+    text: 1 where none is weighed. A training takes as many steps as for so many texts, so that each
+    token is trained on as often, times its weight, whatever else has been removed."""
+    predicted = np.maximum(texts.lengths - 1, 0) if unmasked is None else unmasked.counted
     means: np.ndarray = texts.counted / np.maximum(predicted, 1)
     return np.where(predicted > 0, means, 1.0)

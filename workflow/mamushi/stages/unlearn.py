@@ -115,7 +115,7 @@ def _store_unlearned(
             tokenizer = open_tokenizer(files["model_card"])
             total = loop.steps_of(len(selected), len(forget), settings.training.model_dump())
             labels = frozenset(tokenizer.all_special_ids), tokenizer.get_vocab().values()
-            run = loop.Unlearning(*read, execution, seed, accelerator, *labels, whole=forget)
+            run = loop.Unlearning(*read, execution, seed, accelerator, *labels, all_forget=forget)
             outcome = run.run(total, checkpoint_of(files["card"], job))
         storage.save_trained(files["tensors"], model, job.origin)
         counts = {"trained_parameters": model.num_parameters(only_trainable=True)}

@@ -43,11 +43,11 @@ class Outcome:
         return len(self.log["step"]) - (self.stopped_at is not None)
 
 
-def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
-    """Return the number of optimizer steps for ``selected`` of ``whole`` forget texts: T =
+def steps_of(selected: int, all_forget: int, training: Mapping[str, Any]) -> int:
+    """Return the number of optimizer steps for ``selected`` of ``all_forget`` forget texts: T =
     floor(epochs * n / batch), at least 1, with a batch of at most the n texts, which are the whole
     forget set at every budget with ``steps: matched``."""
-    n = whole if training["steps"] == "matched" else selected
+    n = all_forget if training["steps"] == "matched" else selected
     return steps(n, min(int(training["batch_size"]), n), float(training["epochs"]))
 
 
@@ -74,7 +74,7 @@ class Unlearning:
     """Tokens that random labels do not replace."""
     vocabulary: Collection[int] | None = None
     """The tokens among which random labels are drawn, by default all rows of the head."""
-    whole: TokenSet | None = None
+    all_forget: TokenSet | None = None
     """The forget texts with all tokens that could be unlearned."""
 
     def __post_init__(self) -> None:
@@ -93,8 +93,8 @@ class Unlearning:
         self.stopped_at: int | None = None
         # What follows is of the start model: it comes before anything is restored or trained.
         self.limit = self.settings[self.method.stops] if self.method.stops else None
-        if self.limit is not None and self.whole is not None:
-            self.limit += self._above_texts(self.whole)
+        if self.limit is not None and self.all_forget is not None:
+            self.limit += self._above_texts(self.all_forget)
         self.mask: SaliencyMask | None = None
         if self.method.saliency is not None:
             sparsity = float(self.settings[self.method.saliency])
@@ -109,11 +109,11 @@ class Unlearning:
         for block in decoder_blocks(self.model)[1]:
             block.train(any(p.requires_grad for p in block.parameters()))
         names, mask = ("loss", "forget_loss", "retain_loss"), self.mask
-        held: dict[str, Any] = {}
+        hooks: dict[str, Any] = {}
         if mask is not None:
-            held = {"adjust": mask.mask_gradients, "updated": mask.restore}
+            hooks = {"adjust": mask.mask_gradients, "updated": mask.restore}
         objective = Objective(
-            self.name, self.model, self.loss_of, self.step, names, self.ends, **held
+            self.name, self.model, self.loss_of, self.step, names, self.ends, **hooks
         )
         descent = Descent.of(float(self.settings["learning_rate"]), self.training)
         columns = Training(objective, descent, total, self.accelerator, checkpoint).run()
@@ -124,10 +124,10 @@ class Unlearning:
         batch_tokens = int(self.execution["batch_tokens"])
         return text_nll(self.model, texts, batch_tokens, self.accelerator).nll
 
-    def _above_texts(self, whole: TokenSet) -> float:
+    def _above_texts(self, all_forget: TokenSet) -> float:
         """Return how far the mean NLL of the tokens to unlearn is above that of their texts: the
         limit is one of texts, and such tokens may be above it from the start."""
-        of_texts = subset(whole, np.flatnonzero(np.isin(whole.ids, self.forget.ids)))
+        of_texts = subset(all_forget, np.flatnonzero(np.isin(all_forget.ids, self.forget.ids)))
         if np.array_equal(of_texts.counted, self.forget.counted):
             return 0.0
         both = (self.forget, of_texts)
