@@ -19,6 +19,7 @@ from mamushi.evaluation.probes import repetition
         ("Hoe, hoes, h0e, #hoe", "H**, h***, h**, #h**"),
         ("a hooker, goddammit, jackoff!", "a h*****, g********, j******!"),
         ("@ThatDamnCat and goddamnit, #myhoe", "@*********** and g********, #myhoe"),
+        ("oh, D.4.M.N", "oh, D.*.*.*"),
     ],
 )
 def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str) -> None:
@@ -33,6 +34,7 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
         "scrap scraps, dam, condemn, debuggers, wristwatch",
         "D*** it, already masked!",
         "4 of 8, 717, 455!",
+        "plan a b or c, a b c d e f g",
         "Shoes, a hoedown, Phoenix, hooked, ritardando, Japan, a whole nutshell, muffin, kinky",
         "Grüße aus Scunthorpe von König, naïve 😀 Ἀθῆναι",
     ],

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 _WORD = re.compile(r"[\w@$!]+")
+_SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
+"""Four or more single letters with signs or spaces between them."""
 _RUN = re.compile(r"(.)\1{2,}")
 _HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|[aou]shit|minger")
 """Words with one of ``STEMS`` inside them by chance."""
@@ -58,7 +60,8 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    return _WORD.sub(lambda match: _masked(match[0]), text)
+    plain = _WORD.sub(lambda match: _masked(match[0]), text)
+    return _SPELLED.sub(lambda match: _spelled_masked(match[0]), plain)
 
 
 @lru_cache(maxsize=1_000_000)
@@ -66,3 +69,9 @@ def _masked(word: str) -> str:
     plain = word.rstrip("!")
     shown = plain[0] + "*" * (len(plain) - 1) if plain and profane(plain) else plain
     return shown + word[len(plain) :]
+
+
+def _spelled_masked(run: str) -> str:
+    """Mask a run of single letters that has a listed word in it."""
+    is_listed = profane(re.sub(r"[ .,_*/|-]", "", run))
+    return run[0] + re.sub(r"[\w@$!]", "*", run[1:]) if is_listed else run
