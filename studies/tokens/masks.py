@@ -3,20 +3,14 @@
     python -m studies.tokens.masks results jigsaw smollm2_frozen --seeds 1 2 3
 
 Of a run that has the models of beta 0 and gold, the spans of ``token_unigram`` and the list of
-``stack`` at the budget. Trained in beta 0's steps and order, from the same start:
+``stack``. Trained in beta 0's steps and order: ``mask`` leaves the tokens of the spans out of the
+loss, ``remove`` the texts of the list.
 
-- ``mask``: the tokens of the spans are left out of the loss;
-- ``remove``: the texts of the list are left out.
-
-Each of them, and both ends, is asked, by texts that it was not trained on where nothing else is
-said. Held-out NLL, as a share of the gap from beta 0 to gold. Relearning: fine-tuned on 16 of the
-forget texts, or of the retain texts, what the share is then, between both ends that were treated
-in the same way. Membership: the AUC by which the loss tells the ranked forget texts from held-out
-ones. Generations: a sample after the first tokens of held-out forget texts, and the mean log
-ratio of their tokens by counts of the contamination section, between that of beta 0's generations
-and that of gold's.
-
-Reported are means over seeds with 95% t intervals.
+Each, and both ends, is asked: held-out NLL, as a share of the gap from beta 0 to gold; the same
+after fine-tuning on 16 of the forget or retain texts; membership, the AUC by which the loss tells
+the ranked forget texts from held-out ones; and generations after the first tokens of held-out
+forget texts, the mean log ratio of their tokens by counts of the contamination section, between
+that of beta 0's and of gold's. Reported are means over seeds with 95% t intervals.
 """
 
 from __future__ import annotations

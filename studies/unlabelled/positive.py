@@ -221,10 +221,8 @@ def of_setting(report: Report, at: str, source: Source, n1: int, a: float, args:
             ranked.setdefault(key, []).append(measured)
         ids = np.array([f"{row:06}" for row in range(len(rows))], dtype=object)
         alone = Corpus(ids[~last], score[~last], label[~last], inside[~last], last[~last])
-        for suffix, ranked_corpus in (
-            ("", alone),
-            ("_wanted", Corpus(ids, score, label, inside, last)),
-        ):
+        with_wanted = Corpus(ids, score, label, inside, last)
+        for suffix, ranked_corpus in (("", alone), ("_wanted", with_wanted)):
             for key, values in lists(ranked_corpus, hidden, suffix):
                 held.setdefault(key, []).append(values)
     for key, several in ranked.items():
@@ -249,13 +247,10 @@ def lists(corpus: Corpus, hidden: Mask, suffix: str) -> Iterator[tuple[str, tupl
             continue
         precision, recall = corpus.holds(k)
         caught = hidden[corpus.order[:k]].sum()
-        whole = hidden[corpus.order].sum()
-        for key, stated, true in (
-            ("precision", precision, caught / k),
-            ("recall", recall, caught / whole),
-        ):
+        true_of = {"precision": caught / k, "recall": caught / hidden[corpus.order].sum()}
+        for key, stated in (("precision", precision), ("recall", recall)):
             ends = (stated["low"] or 0.0, stated["high"], stated["estimate"])
-            yield f"{name}{suffix}_{key}", (float(true), *map(float, ends))
+            yield f"{name}{suffix}_{key}", (float(true_of[key]), *map(float, ends))
 
 
 if __name__ == "__main__":
