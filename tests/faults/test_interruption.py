@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors import safe_open
 
-from mamushi.running.interruption import Notice, Stopped
+from mamushi.running.interruption import Stopped
 from tests.support.made import OUTPUTS, RETRAINED, WHOLE, Made, sending, steps_in
 from tests.support.small_grid import RUN
 
@@ -102,22 +101,6 @@ def test_killed_in_the_middle_of_a_checkpoint_it_goes_on_from_the_one_before(
     assert not state.exists()
 
 
-def test_processes_of_a_launch_agree_at_every_tenth_step() -> None:
-    """Of three, the second was sent a signal: all hear of it, and none before they meet."""
-
-    class Two:
-        num_processes, device = 3, torch.device("cpu")
-
-        def gather(self, mine: torch.Tensor) -> torch.Tensor:
-            return torch.cat([mine, torch.tensor([int(signal.SIGUSR1)]), mine])
-
-    notice = Notice()
-    assert [notice.at(step, Two()) for step in (1, 9, 10, 11, 20)] == [
-        *(None, None, signal.SIGUSR1, None, signal.SIGUSR1)
-    ]
-
-
-@pytest.mark.slow
 def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
     script = tmp_path / "two.py"
     script.write_text(
