@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from mamushi.config.kinds import DISTINCT, SOME, PlaceOrNull, Section, key
-from mamushi.errors import UserError, located
+from mamushi.errors import located
 from mamushi.io.domains import EVALUATION
 
 if TYPE_CHECKING:
@@ -36,15 +36,16 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the three files. Raises ``UserError`` for a missing file, and an error of pandas or
-    ``ValueError`` for a damaged one, a missing column, a label that is not 0 or 1 (or -1 in the
-    test labels), an id that is there twice, and test comments without labels."""
+    """Read the three files. Raises an error of pandas or ``ValueError`` for a missing or damaged
+    one, a missing column, a label that is not 0 or 1 (or -1 in the test labels), an id that is
+    there twice, and test comments without labels."""
     import pandas as pd
 
     from mamushi.data.raw import Raw
     from mamushi.io.files import sha256
 
-    paths = [_find_file(Path(settings["path"]), name) for name in FILES["path"]]
+    plain = [Path(settings["path"], name) for name in FILES["path"]]
+    paths = [path if path.is_file() else path.with_name(f"{path.name}.zip") for path in plain]
     tables = []
     for path in paths:
         with located(path):
@@ -78,12 +79,3 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         sources={path.name: sha256(path) for path in paths},
         dropped=dropped,
     )
-
-
-def _find_file(folder: Path, name: str) -> Path:
-    """Return ``folder/name``, or ``folder/name.zip`` where only that exists."""
-    for path in (folder / name, folder / f"{name}.zip"):
-        if path.is_file():
-            return path
-    error = f"neither {name} nor {name}.zip" if folder.is_dir() else "no such folder"
-    raise UserError(error, where=folder, do="give the folder that holds the original files")

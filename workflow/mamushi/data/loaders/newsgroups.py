@@ -47,8 +47,8 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read all posts, training subset first, by group and number. Raises ``UserError`` for a bad
-    archive, one without posts, an unknown group, and a download that fails."""
+    """Read all posts, training subset first, by group and number. Raises ``UserError`` for an
+    unknown group, and an error of tarfile or scikit-learn for a bad archive or download."""
     import numpy as np
 
     from mamushi.data.raw import Raw
@@ -119,11 +119,7 @@ def _downloaded(cache: Path) -> Iterator[Post]:
     from sklearn.datasets import fetch_20newsgroups
 
     cache.mkdir(parents=True, exist_ok=True)
-    try:
-        bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
-    except OSError as error:
-        error_text = f"cannot download 20 Newsgroups ({error})"
-        raise UserError(error_text, do="set 'path' to a copy of 20news-bydate.tar.gz") from None
+    bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
     for name, text in zip(bunch.filenames, bunch.data, strict=True):
         subset, group, number = POST.search(Path(str(name)).as_posix()).groups()  # type: ignore[union-attr]
         yield subset, group, int(number), text
