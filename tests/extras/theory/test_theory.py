@@ -20,7 +20,7 @@ from mamushi_extras.theory.statements import (
     window_bound,
 )
 from tests.support import divergences
-from tests.unit.evidence.test_truth import WORLDS, drawn
+from tests.unit.evidence.test_frontier import WORLDS, drawn
 
 STATEMENTS = ["decomposition", "optimal_removal", "optimal_preservation", "bce_minimum"]
 STATEMENTS += ["bce_regret", "l1_from_bce"]
