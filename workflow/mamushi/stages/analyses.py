@@ -48,13 +48,10 @@ def calibrate(
     settings: Calibrate,
     job: Job,
 ) -> None:
-    """Estimate the log-density ratio of every text that is ranked, from raw scores.
-
-    The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
-    hides, and checks that need no truth say whether the result is a density ratio. Where no column
-    groups the texts, groups are looked for in their embeddings. What follows for a reader stands in
-    the metadata as the verdict.
-    """
+    """Estimate the log-density ratio of every text that is ranked: recalibrate the scores by
+    cross-fitting, and check without a truth whether that is a density ratio. The refits say how
+    much of it noise hides; groups are looked for in the embeddings where no column has them. The
+    verdict stands in the metadata."""
     from dataclasses import replace
     from operator import attrgetter
 
@@ -113,9 +110,7 @@ def predict(
     job: Job,
 ) -> None:
     """Predict what retraining without each list would do, by a unigram model of what remains.
-
-    ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``.
-    """
+    ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
     from mamushi.data.labels import group_codes
     from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
     from mamushi.io import schemas
@@ -167,14 +162,11 @@ def frontier(
     settings: Frontier,
     job: Job,
 ) -> None:
-    """Estimate the removal-preservation frontier of a run's selectors, before any retraining.
-
-    ``scores`` are in the order of the settings' ``selectors``; ``ratio``, ``refits`` and
-    ``calibrated`` are of the selector that estimates the log-density ratio. For every selector and
-    budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with bands
-    over the texts, the calibration and what the scores have lost, and by the exact ratio where
-    ``examples`` have it.
-    """
+    """Estimate the removal-preservation frontier of a run's selectors before any retraining: at
+    every budget, 0 and 1 included, KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with
+    bands over texts, calibration and what the scores have lost, and by the exact ratio where
+    ``examples`` have it. ``scores`` are in the order of the settings' ``selectors``; ``ratio``,
+    ``refits`` and ``calibrated`` are of the selector that estimates the ratio."""
     from dataclasses import replace
 
     from mamushi.evidence.calibration import read_ratio
@@ -223,13 +215,9 @@ def describe(
     settings: Describe,
     job: Job,
 ) -> None:
-    """Describe the scores of a run: spread, separation of the domains, calibration, folds; and how
-    alike the selectors rank.
-
-    ``scores`` are in the order of the settings' ``selectors``; ``calibrated`` has the groups of
-    texts. What a score does not tell, because its selector has none for retain texts or uses no
-    folds, is left empty.
-    """
+    """Describe the scores of a run, in the order of the settings' ``selectors``: spread, separation
+    of the domains, calibration, folds; and how alike the selectors rank. What a score does not
+    tell is left empty."""
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import agreement_rows
@@ -258,11 +246,8 @@ class Geometry(Cell):
 
 
 def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) -> None:
-    """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ.
-
-    A row per number of leading components. The file's metadata have the sizes and the width of the
-    embeddings, and the numbers that the paper quotes.
-    """
+    """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ, a
+    row per number of leading components. The metadata have what the paper quotes."""
     from mamushi.evidence.geometry import geometry_columns, geometry_summary, read_embeddings
     from mamushi.io import schemas
     from mamushi.io.tables import write_table

@@ -65,10 +65,7 @@ def examples(
     job: Job,
 ) -> None:
     """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
-
-    ``cache`` is a folder for downloads. Nothing is written unless all of it succeeds. Raises
-    ``UserError``, with the dataset's name, for bad input.
-    """
+    ``cache`` is a folder for downloads. Raises ``UserError``, with the dataset's name."""
     from mamushi.data.examples import build_examples
     from mamushi.data.examples import card as data_card
     from mamushi.io import schemas
@@ -139,13 +136,9 @@ def import_embeddings(
     settings: ImportEmbeddings,
     job: Job,
 ) -> None:
-    """Make the embeddings table without a language model: of vectors that another program made of
-    the texts, or of their words.
-
-    ``vectors`` are a file, or shards; ``data_card`` says how many rows of the dataset are in
-    neither table. Raises ``UserError`` for a file that has changed since the workflow looked at it,
-    and for ids and vectors that do not fit the dataset: see ``data.vectors``.
-    """
+    """Make the embeddings table of vectors that another program made of the texts, a file or
+    shards, or of their words. ``data_card`` says how many rows of the dataset are in neither table.
+    Raises ``UserError`` for ids and vectors that do not fit the dataset."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -46,13 +46,10 @@ def score(
     settings: Score,
     job: Job,
 ) -> None:
-    """Rank the forget set by one selector.
-
-    One full ranking, from which the removals at every budget are taken. ``base`` are the scores of
-    the selector that this one derives from. The file's metadata say what it was made from, how well
-    the score separates the domains (AUC) and, for synthetic data, how well it follows the truth
-    (Spearman). The log says what the ranking alone took, once all is read and imported.
-    """
+    """Rank the forget set by one selector, once for all budgets. ``base`` are the scores of the
+    selector that this one derives from. The metadata say how well the score separates the domains
+    (AUC) and, for synthetic data, follows the truth (Spearman); the log, what the ranking alone
+    took, once all is read and imported."""
     from mamushi.running.identity import reached_from
 
     pool = _pool(settings, examples, embeddings, base)
@@ -116,12 +113,8 @@ def refits(
     settings: RefitsSettings,
     job: Job,
 ) -> None:
-    """Score again by one selector with other seeds, and cross-fitted on halves of the examples.
-
-    The lists rest on the scores alone. From these refits comes how far chance decides a ranking:
-    which texts are in the list for sure, how much of it a second run would list, and the
-    estimator's own part in the intervals of what is expected.
-    """
+    """Score again by one selector with other seeds, and cross-fitted on halves of the examples: for
+    how far chance decides a ranking, and the estimator's part in intervals. No list rests on it."""
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.selection.refits import as_table, make_refits, read_refits
@@ -148,10 +141,8 @@ def remove(
     settings: Remove,
     job: Job,
 ) -> None:
-    """List the examples to remove at one budget: the top of a ranking, with all their copies.
-
-    A list stands alone: it says what its ids are, and has the digest of every text that goes.
-    """
+    """List the examples to remove at one budget: the top of a ranking, with all their copies, what
+    the ids are, and the digest of every text that goes."""
     import pyarrow as pa
 
     from mamushi.io import schemas
@@ -201,10 +192,7 @@ def stability(
 ) -> None:
     """Say how often each forget text is in a selector's list, by its scores and their refits, and
     in the metadata how well these scores tell the domains apart and what else they follow.
-
-    ``ranked`` is another ranking than the scores', where lists are the top of that. It is apart
-    from the lists: a change of how often they are refitted changes no list, and retrains nothing.
-    """
+    ``ranked`` is another ranking than the scores', where lists are the top of that."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation
@@ -245,14 +233,10 @@ def manifests(
     settings: Manifests,
     job: Job,
 ) -> None:
-    """Write the manifest of a selector's removal list at every budget, one file a budget.
-
-    It says what the list was made from (digests of data, model, embeddings and scores; settings;
-    versions), the digest of the list itself, the removal and preservation to expect of it by the
-    scores of the selector that estimates the log-density ratio, how much of it a second run would
-    list, and what follows for this list. It is apart from the list, because these estimates change
-    no list: another one must not retrain anything.
-    """
+    """Write the manifest of a selector's removal list at every budget, one file a budget: what it
+    was made from, its digest, the removal and preservation to expect of it by the calibrated ratio,
+    how much of it a second run would list, and what follows. It is apart from the list, since
+    another estimate changes no list and retrains nothing."""
     import pyarrow.compute as pc
 
     from mamushi.evidence.manifest import manifest, read_calibrated

@@ -144,12 +144,9 @@ class Refine(Settings):
 
 
 def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Job) -> None:
-    """Choose the finer budgets at which a pair of unlearner and selector is measured next.
-
-    The configured budgets say between which two the mean curve over seeds first reaches the target;
-    the multiples of ``fine`` between these are added. Writes ``budgets`` (measured and added) and
-    ``added``.
-    """
+    """Choose the finer budgets at which a pair of unlearner and selector is measured next: the
+    multiples of ``fine`` between the two configured ones where the mean curve over seeds first
+    reaches the target. Writes ``budgets`` (measured and added) and ``added``."""
     import numpy as np
 
     from mamushi.evaluation.half_gap import curve_arms, finer_budgets, recovery
