@@ -122,14 +122,14 @@ def settings(stage, *names, **fixed):
     )
 
 
-def trained_files(arm, kept=config["keep_checkpoints"]):
+def trained_files(arm, is_kept=config["keep_checkpoints"]):
     """Outputs of a job that trains `arm`. Where its tensors are not kept, they are deleted when all
     that reads them is there, and the job measures the model itself: see `evaluation_of`.
     """
     files = {"tensors": paths.TRAINED, "log_table": paths.TRAIN_LOG, "card": paths.CARD}
     files |= {"perplexity": paths.PERPLEXITY, "nll": paths.NLL}
     files = {name: path.replace("{arm}", arm) for name, path in files.items()}
-    if kept:
+    if is_kept:
         return {**files, "perplexity": [], "nll": []}
     return {**files, "tensors": temp(files["tensors"])}
 

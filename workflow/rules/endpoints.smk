@@ -8,7 +8,7 @@ rule endpoint:
         **arm_files("model_card", "tokens", arm="{role}"),
         examples=paths.EXAMPLES,
     output:
-        **trained_files("{role}", kept=True),
+        **trained_files("{role}", is_kept=True),
     log:
         "results/logs/endpoint/{dataset}/{model}/seed{seed}/{role}.log",
     wildcard_constraints:

@@ -18,25 +18,25 @@ TABLES = {
     **EXTRA_TABLES,
 }
 
-for made, (category, made_tables, made_of, *texts) in TABLES.items():
+for rule_name, (category, table_names, files_of, *texts) in TABLES.items():
 
     rule:
         name:
-            made
+            rule_name
         input:
-            partial(lambda made_of, wildcards: explained(made_of, config), made_of),
+            partial(lambda files, wildcards: explained(files, config), files_of),
         output:
-            **{name: in_report(name, category) for name in made_tables},
+            **{name: in_report(name, category) for name in table_names},
             pages=expand(paths.TEXT, text=texts),
-            parquet=expand(paths.TABLE, table=made_tables),
+            parquet=expand(paths.TABLE, table=table_names),
         log:
-            f"results/logs/{made}.log",
+            f"results/logs/{rule_name}.log",
         localrule: True
         conda:
             "../../envs/mamushi.yaml"
         params:
             # Not in the command, which is put together when the loop is over.
-            stage=(stage := made.removesuffix("_tables").replace("_", "-")),
+            stage=(stage := rule_name.removesuffix("_tables").replace("_", "-")),
             settings=settings(stage),
         shell:
             'exec python -m mamushi {params.stage} --out-folder "$(dirname {output.parquet[0]:q})"'

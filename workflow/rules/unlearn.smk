@@ -46,7 +46,7 @@ use rule unlearn as unlearn_list with:
         **arm_files(*OF_UNLEARNING, arm=arms.LISTED),
         examples=paths.EXAMPLES,
     output:
-        **trained_files(arms.LISTED, kept=True),
+        **trained_files(arms.LISTED, is_kept=True),
     log:
         "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
     params:
