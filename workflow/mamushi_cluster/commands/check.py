@@ -7,9 +7,8 @@ vectors, a corpus that has a screen, and templates of conversations are left to 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.config.sources import fetched_urls
@@ -40,6 +39,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
     from mamushi.config.complete import datasets_used
     from mamushi.data import remote
+    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     try:
         for url in {url for path in files for url in fetched_urls(_run.read(path)).values()}:
@@ -51,8 +51,17 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
         return
     for name in datasets_used(config):
         settings = config["datasets"][name]
-        if settings["kind"] == "table" and "screen" not in settings["forget"]:
-            yield from _of_table(config, name, seen)
+        if settings["kind"] != "table" or "screen" in settings["forget"]:
+            continue
+        try:
+            _, _, counts = init.examples_of_table(config, name)
+        except UserError as error:
+            yield f"datasets.{name}: {error}"
+            continue
+        ranked = counts["sections"][INFERENCE]
+        against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
+        corpus = f"{counts['corpus']:,} texts of a corpus" if "corpus" in counts else None
+        seen[f"datasets.{name}"] = corpus or against
     for name in config["grid"]["models"]:
         source = config["models"][name].get("source")
         if source and Path(source).exists():
@@ -60,18 +69,3 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
                 seen[f"models.{name}"] = init.describe_model({"source": source})
             except Exception as error:
                 yield f"models.{name}: {told(error)}"
-
-
-def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
-    """Iterate over what is wrong with a table."""
-    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
-
-    key = f"datasets.{name}"
-    try:
-        _, _, counts = init.examples_of_table(config, name)
-    except UserError as error:
-        yield f"{key}: {error}"
-        return
-    ranked = counts["sections"][INFERENCE]
-    against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
-    seen[key] = f"{counts['corpus']:,} texts of a corpus" if "corpus" in counts else against
