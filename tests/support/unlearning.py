@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.storage import Checkpoint
-from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import Outcome, Unlearning
 from tests.support.models import model, token_set
@@ -46,14 +46,6 @@ def texts_of(domain: str, count: int, seed: int, longest: int = 14) -> TokenSet:
     found = token_set(count, seed, longest)
     ids = np.array([f"{domain}{name}" for name in found.ids], dtype=object)
     return TokenSet(ids, np.full(count, domain, dtype=object), found.tokens, found.offsets)
-
-
-def of_lengths(lengths: list[int]) -> TokenSet:
-    """Texts of these lengths."""
-    rng = np.random.default_rng(7)
-    ids = np.array([f"x{i}" for i in range(len(lengths))], dtype=object)
-    flat = rng.integers(0, 50, sum(lengths)).astype(np.int32)
-    return TokenSet(ids, np.full(len(lengths), "x"), flat, offsets_of(np.array(lengths)))
 
 
 def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> PreTrainedModel:

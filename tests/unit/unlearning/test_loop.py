@@ -20,7 +20,6 @@ from tests.support.models import FAMILIES
 from tests.support.steps import Killed, kill_at
 from tests.support.unlearning import (
     KINDS,
-    of_lengths,
     run,
     start,
     texts_of,
@@ -69,7 +68,8 @@ def test_what_is_frozen_stays_bit_equal_and_every_trained_tensor_moves(
 
 def test_random_labels_are_drawn_anew_in_each_step() -> None:
     # One forget text, no learning to speak of: only the labels can change the loss.
-    forget = of_lengths([12])
+    texts = texts_of("forget", 11, 1)
+    forget = subset(texts, texts.lengths.argmax(keepdims=True))
     _, outcome = run("salun", forget=forget, learning_rate=1e-20)
     assert len({round(value, 3) for value in outcome.log["forget_loss"]}) == 6
     _, kept = run("salun", forget=forget, learning_rate=1e-20, special=frozenset(range(50)))
