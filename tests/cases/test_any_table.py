@@ -33,8 +33,8 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.registry import plugin
 from mamushi_curate.tables import readers
-from tests.support.examples import DATA, NO_LIMIT
 from tests.support.removal_files import command
+from tests.unit.data.test_examples import DATA, NO_LIMIT
 
 TABLES = int(os.environ.get("MAMUSHI_TABLES", "150"))
 CELL = {"dataset": "d", "model": "m", "seed": 0, "selector": "lr_cos"}

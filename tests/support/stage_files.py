@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from transformers import PreTrainedModel
 
 from mamushi.cli import main
@@ -54,15 +53,6 @@ def examples() -> dict[str, Any]:
         "log_density_ratio": pa.nulls(len(rows), pa.float64()),
         "group": pa.nulls(len(rows), pa.string()),
     }
-
-
-def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line with which a command ends that cannot do what it is asked."""
-    capsys.readouterr()
-    assert main(words) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mamushi")]
-    assert len(said) == 1
-    return said[0]
 
 
 def write_base(root: Path) -> None:

@@ -1,19 +1,70 @@
 """The stage: from raw files to the table and its card, and nothing at all after bad input."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mamushi import cli
 from mamushi.data.examples import build_examples
+from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.digests import of_text
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.registry import load, plugin
-from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
+
+DATA = {
+    "split_seed": 0,
+    "near_duplicates": 0.9,
+    "shingle_words": 3,
+    "max_characters": 1000,
+}
+PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
+NO_LIMIT = {"forget": None, "retain": None}
+UNUSED = Path("unused")
+
+
+def raw_of(texts: list[str], forget: list[bool], **changes: Any) -> Raw:
+    n = len(texts)
+    columns: dict[str, Any] = {
+        "ids": [f"id{i}" for i in range(n)],
+        "texts": texts,
+        "forget": np.array(forget),
+        "section": [None] * n,
+        "stratum": [""] * n,
+        "places": [f"row {i + 1}" for i in range(n)],
+    }
+    return Raw(**columns | changes)
+
+
+def stage_settings(kind: str, sections: dict[str, float], **loader: Any) -> dict[str, Any]:
+    return {
+        "dataset": "mine",
+        "kind": kind,
+        "loader": plugin("dataset", kind).defaults | loader,
+        "sections": sections,
+        "limit": NO_LIMIT,
+        "drop_duplicates": True,
+        "inputs": {},
+        "data": DATA | {"max_characters": 1_000_000},
+    }
+
+
+def run(folder: Path, settings: dict[str, Any]) -> int:
+    return cli.main(
+        [
+            "examples",
+            *("--settings", json.dumps(settings)),
+            *("--examples", str(folder / "out/examples.parquet")),
+            *("--duplicates", str(folder / "out/duplicates.parquet")),
+            *("--card", str(folder / "out/card.json")),
+            *("--cache", str(folder / "cache")),
+        ]
+    )
 
 
 def test_every_step_is_counted() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mamushi.data.loaders import newsgroups
 from mamushi.data.splitting import split_sections
-from tests.support.examples import PAPER
+from tests.unit.data.test_examples import PAPER
 
 NAMES = np.array(list(PAPER))
 

@@ -12,12 +12,50 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
+from mamushi.registry import load, plugin
+from mamushi.selection import crossfit
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.stacking import INNER
 from mamushi.selection.word_vectors import fit_components
-from tests.support.worded import check_flip, run, worded
+from tests.support.worded import worded
+
+
+def run(name: str, pool: Pool, seed: int = 0, **settings: Any) -> Scored:
+    """The scores of a selector with its defaults but for ``settings``."""
+    found = {**plugin("selector", name).defaults, **settings}
+    scored = load("selector", name).score(pool, found, seed)
+    assert isinstance(scored, Scored)
+    return scored
+
+
+def check_flip(name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    """The scores of a fold, with all labels of the fold turned around: the same bits.
+
+    The folds are held: which of them a text is in is drawn from its domain.
+    """
+    before = run(name, pool, **settings)
+    fold = before.fold
+    assert fold is not None
+    drawn = crossfit.stratified_folds
+    held = fold == 0
+    monkeypatch.setattr(
+        crossfit,
+        "stratified_folds",
+        lambda forget, k, seed, groups: (
+            fold if len(forget) == len(fold) else drawn(forget, k, seed, groups)
+        ),
+    )
+    turned = Pool(
+        pool.ids,
+        np.where(held, ~pool.forget, pool.forget),
+        pool.embeddings,
+        texts=pool.texts,
+    )
+    after = run(name, turned, **settings)
+    assert np.array_equal(after.scores[held], before.scores[held])
+    assert not np.array_equal(after.scores[~held], before.scores[~held])
 
 
 @pytest.fixture(scope="module")

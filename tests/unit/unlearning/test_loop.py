@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from mamushi.lm.tokens import only_spans, subset
+from mamushi.lm.tokens import TokenSet, offsets_of, only_spans, subset
 from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import steps_of
 from tests.support.models import FAMILIES
@@ -25,6 +25,14 @@ from tests.support.unlearning import (
     texts_of,
     weights,
 )
+
+
+def of_lengths(lengths: list[int]) -> TokenSet:
+    """Texts of these lengths."""
+    rng = np.random.default_rng(7)
+    ids = np.array([f"x{i}" for i in range(len(lengths))], dtype=object)
+    flat = rng.integers(0, 50, sum(lengths)).astype(np.int32)
+    return TokenSet(ids, np.full(len(lengths), "x"), flat, offsets_of(np.array(lengths)))
 
 
 def assert_same(one: PreTrainedModel, other: PreTrainedModel) -> None:
