@@ -18,7 +18,7 @@ from mamushi.errors import UserError
 from mamushi.io.tables import DOMAINS
 from mamushi.lm.attention import to_device
 from mamushi.lm.batches import model_batches
-from mamushi.lm.loss import batch_nll, batch_nll_and_logits
+from mamushi.lm.loss import batch_nll
 from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet
 
@@ -72,16 +72,12 @@ def token_nll(
     starts = np.cumsum(counts) - counts
     losses = torch.zeros(int(counts.sum()), dtype=torch.float64, device=accelerator.device)
 
-    passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity")
-    for rows, batch, is_new in passes:
+    for rows, batch, is_new in model_batches(model, texts, batch_tokens, accelerator, "perplexity"):
         with accelerator.autocast():
             if table is None:
                 nll = batch_nll(model, batch)
             else:
-                chosen = table.chosen(rows, batch)
-                nll, logits = batch_nll_and_logits(model, batch, chosen, table.columns)
-        if is_new and table is not None:
-            table.add(rows, batch, chosen, logits)
+                nll = table.batch_nll(model, rows, batch, is_new)
         if is_new:
             before = np.cumsum(counts[rows]) - counts[rows]
             places = np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])

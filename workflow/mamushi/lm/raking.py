@@ -20,9 +20,11 @@ import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from mamushi.io.tables import FORGET
 from mamushi.lm.batches import Batch
+from mamushi.lm.loss import batch_nll_and_logits
 from mamushi.lm.tokens import TokenSet, subset
 
 ROUNDS, CLOSE = 500, 1e-7
@@ -97,18 +99,19 @@ class LogitTable:
         self._logits = [torch.empty(0, len(self.columns), device=accelerator.device)]
         self._targets, self._of = [none], [none]
 
-    def chosen(self, rows: NDArray[np.int64], batch: Batch) -> Tensor:
-        """Return which predictions of a batch (predicted,) are read: places among them, int64."""
-        return (self._places(rows, batch) >= 0).nonzero()[:, 0]
-
-    def add(self, rows: NDArray[np.int64], batch: Batch, chosen: Tensor, logits: Tensor) -> None:
-        """Keep the logits (chosen, T) of a batch."""
-        self._logits.append(logits.float())
-        self._targets.append(torch.searchsorted(self.columns, batch.targets[chosen]))
-        self._of.append(self._places(rows, batch)[chosen])
-
-    def _places(self, rows: NDArray[np.int64], batch: Batch) -> Tensor:
-        return torch.from_numpy(self._place[rows]).to(batch.texts.device)[batch.texts]
+    def batch_nll(
+        self, model: PreTrainedModel, rows: NDArray[np.int64], batch: Batch, counts: bool
+    ) -> Tensor:
+        """Return the NLL (predicted,) of a batch of the texts ``rows``; keep the logits of those
+        that are sampled, if the pass ``counts``."""
+        place = torch.from_numpy(self._place[rows]).to(batch.texts.device)[batch.texts]
+        chosen = (place >= 0).nonzero()[:, 0]
+        nll, logits = batch_nll_and_logits(model, batch, chosen, self.columns)
+        if counts:
+            self._logits.append(logits.float())
+            self._targets.append(torch.searchsorted(self.columns, batch.targets[chosen]))
+            self._of.append(place[chosen])
+        return nll
 
     def nll(self) -> NDArray[np.float64]:
         """Return the summed NLL of each text (texts,) under the raked model, in nats; NaN for texts
