@@ -92,10 +92,10 @@ def take(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
     return next((row for row in rows if row["beta"] >= budget - _ROUNDING), rows[-1])
 
 
-def first_budget(row: AdviceRow) -> float | None:
+def first_budget(row: AdviceRow | None) -> float | None:
     """Return the budget to try first: that of retraining or, where it is unknown, the theory's."""
-    first: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
-    return first
+    first = None if row is None else row["retraining"]
+    return row["budget"] if row and first is None else first
 
 
 def units_at(budget: float, total: int) -> int:

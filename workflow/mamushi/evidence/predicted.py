@@ -28,13 +28,9 @@ Positions = NDArray[np.int64]
 """Places of tokens among all of a set of texts."""
 
 
-class NoPrediction(Exception):
-    """Nothing can be predicted of these texts; says why."""
-
-
 class Proxy:
     """The unigram models of one dataset: of ``texts``, which are trained on; ``held`` are read.
-    Raises ``NoPrediction`` where texts are too few for folds, or nothing is to be recovered."""
+    Raises ``UserError`` where texts are too few for folds, or nothing is to be recovered."""
 
     def __init__(
         self, texts: TokenSet, held: TokenSet | None, groups: NDArray[np.int64] | None = None
@@ -45,11 +41,8 @@ class Proxy:
             fold = np.full(len(texts), -1)
             self.read = [token_counts(held, np.ones(len(held), dtype=bool), size)]
         else:
-            try:
-                forget = texts.domains == FORGET
-                fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
-            except UserError as few:
-                raise NoPrediction(few.problem) from None
+            forget = texts.domains == FORGET
+            fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
             self.read = [token_counts(texts, fold == number, size) for number in range(PROXY_FOLDS)]
         self.fold = np.repeat(fold, texts.lengths)
         counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
@@ -58,7 +51,7 @@ class Proxy:
         self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
         self.gap = float((gold - self.start)[0])
         if self.gap <= 0:
-            raise NoPrediction("forget texts are predicted as well without the forget texts")
+            raise UserError("forget texts are predicted as well without the forget texts")
 
     def _nll(self, trained: Iterable[Doubles]) -> Doubles:
         """Return the mean NLL of forget and of retain texts (2,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config, setting
+from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
@@ -112,7 +113,7 @@ def predict(
     """Predict what retraining without each list would do, by a unigram model of what remains.
     ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
     from mamushi.data.labels import group_codes
-    from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
+    from mamushi.evidence.predicted import Proxy, predictions
     from mamushi.io import schemas
     from mamushi.io.domains import EVALUATION, INFERENCE
     from mamushi.io.tables import read_table, write_table
@@ -129,8 +130,8 @@ def predict(
     try:
         groups = group_codes(ranked(examples, "group")["group"])
         proxy = Proxy(ranked_texts, held_out if has_held_out else None, groups)
-    except NoPrediction as error:
-        reason = str(error)
+    except UserError as error:
+        reason = error.problem
     else:
         for name, path in zip(settings.selectors, scores, strict=True):
             if has_held_out or name not in settings.of_tokens:

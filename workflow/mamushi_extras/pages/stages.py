@@ -3,15 +3,10 @@
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, setting
+from mamushi.config.kinds import setting
 from mamushi.config.selectors import comparison, leading_first
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
-
-
-def compared(config: Config) -> dict[str, str | None]:
-    """Return by selector why it is there for comparison alone, if so."""
-    return {name: comparison(config, name) for name in leading_first(config)}
 
 
 class RankingPage(Cell):
@@ -19,7 +14,9 @@ class RankingPage(Cell):
     budgets of all lists."""
 
     selectors: list[str] = setting(leading_first)
-    compared: dict[str, str | None] = setting(compared)
+    compared: dict[str, str | None] = setting(
+        lambda config: {name: comparison(config, name) for name in leading_first(config)}
+    )
     budgets: list[float] = setting(grid.budgets)
 
 

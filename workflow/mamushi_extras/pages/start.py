@@ -97,8 +97,7 @@ def answer(
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     selector = leading(of_texts or lists)[0]
     how_many = advised(root, cell).get(selector)
-    budget = first_budget(how_many) if how_many else None
-    chosen = take(lists[selector], budget)
+    chosen = take(lists[selector], budget := first_budget(how_many))
     count, total, unit = list_size(chosen)
     asked = units_at(budget, total) if budget else None
     page, make = paths.under("", paths.RANKING, **cell), None
