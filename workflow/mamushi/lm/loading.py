@@ -111,7 +111,8 @@ def read_model(folder: Path, **options: Any) -> PreTrainedModel:
         model, report = AutoModelForCausalLM.from_pretrained(folder, **options)
     if missing := sorted(report["missing_keys"]):
         problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
-        raise UserError(problem, where=folder)
+        others = "".join(f"; they have {name}" for name in sorted(report["unexpected_keys"])[:1])
+        raise UserError(problem + others, where=folder)
     if getattr(model.config, "rescale_every", 0):
         # In eval mode, RWKV would divide its weights in place: stored, they would be others.
         model.config.rescale_every = 0
