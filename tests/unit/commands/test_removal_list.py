@@ -3,13 +3,11 @@ that happens to lie around it."""
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from mamushi.errors import UserError
@@ -109,28 +107,6 @@ def test_other_texts_under_the_same_ids_stay_unless_that_is_asked_for(
     assert (tmp_path / "same.csv").read_text() == "id,text\nc1,x\n"
 
 
-def test_a_ranking_and_other_tables_are_no_lists(tmp_path: Path) -> None:
-    data = comments(tmp_path)
-    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
-    scores = tmp_path / "scores.parquet"
-    write_scores(scores, ["c1", "c2"], ["forget", "retain"], [1.0, 0.0])
-    (tmp_path / "ranking.csv").write_text("id,domain,score,rank,fold\nc1,forget,1,1,0\n")
-    table = pq.read_table(made).select(["id", "score", "rank", "copies"]).to_pylist()
-    (tmp_path / "list.jsonl").write_text("\n".join(map(json.dumps, table)))
-    (tmp_path / "all.txt").write_text("\n".join(f"c{i}" for i in range(1, 9)))
-    for path, said in {
-        scores: "is another table of a run, and no list",
-        tmp_path / "ranking.csv": "is another table of a run, and no list",
-        tmp_path
-        / "results/data/comments/examples.parquet": "is another table of a run, and no list",
-        tmp_path / "list.jsonl": "is a removal list in another format",
-        tmp_path / "all.txt": "all of its 8 rows are listed, and nothing would be left",
-    }.items():
-        with pytest.raises(UserError, match=said):
-            command("apply", path, "--data", data, "--out", tmp_path / "clean.csv")
-    assert not (tmp_path / "clean.csv").exists()
-
-
 def test_a_list_of_an_earlier_ranking_is_refused(tmp_path: Path) -> None:
     data = comments(tmp_path)
     made = removal_list(tmp_path / "results", {"c2": []}, data=data)
@@ -177,23 +153,6 @@ def test_row_numbers_are_those_of_the_texts_that_were_ranked(tmp_path: Path) -> 
     with pytest.raises(UserError, match="say --rows as well if the numbers are those of this"):
         command(*words, "--changed-texts")
     command(*words, "--changed-texts", "--rows")
-
-
-def test_row_numbers_of_ones_own_are_taken_where_that_is_said(tmp_path: Path) -> None:
-    data, ids, out = comments(tmp_path), tmp_path / "rows.txt", tmp_path / "clean.csv"
-    words = ("apply", ids, "--data", data, "--out", out)
-    for text, more, said in (
-        ("2\n8\n", (), "none of its 2 ids, as '2', is there .column 'id', as 'c1'."),
-        ("0\n7\n", ("--rows",), "1 of its 2 ids are not there .number of a row, as '1'.: '0'"),
-        ("02\n", ("--rows",), "none of its 1 ids, as '02', is there .number of a row"),
-        ("2\n9\n", ("--rows",), "1 of its 2 ids are not there .number of a row, as '1'.: '9'"),
-    ):
-        ids.write_text(text)
-        with pytest.raises(UserError, match=said):
-            command(*words, *more)
-    ids.write_text("2\n8\n")
-    command(*words, "--rows")
-    assert out.read_text().splitlines()[1:] == [f"c{i},text {i}" for i in (1, 3, 4, 5, 6, 7)]
 
 
 FLIPS = 400

@@ -149,20 +149,3 @@ def test_nan_is_null_and_unlike_any_number(kind: str) -> None:
         assert held(f"x {sign} 1", there) == frame.eval(f"x {sign} 1").tolist()
     assert held("x is null", there) == frame.x.isna().tolist() == [True, False, False]
     assert held("x >= 0", {"x": pa.array([None, math.nan], pa.float32())}) == [None, False]
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (["1", " 2", ""], [1, 2, None]),
-        (["1", "2.5", "1e3"], [1.0, 2.5, 1000.0]),
-        (["True", "false", " "], [True, False, None]),
-        (["1", "x", ""], ["1", "x", ""]),
-        (["1_000", "2"], ["1_000", "2"]),
-        (["0.30000000000000004", ""], [0.1 + 0.2, None]),
-        # A double would take the next one for it.
-        (["12345678901234567891", "0.5"], ["12345678901234567891", "0.5"]),
-    ],
-)
-def test_columns_of_csv_get_types(cells: list[str], expected: list[Any]) -> None:
-    assert column_of(cells, typed=False).to_pylist() == expected
