@@ -1,7 +1,6 @@
 # What all rules share: the checked configuration, the words that a path may hold, and helpers with
 # which rules say what they read.
 import gc
-import json
 import re
 from functools import cache, partial
 from itertools import product
@@ -18,10 +17,10 @@ from mamushi.io.copies import display_url, unsigned
 from mamushi.io.files import write_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
-from mamushi.stages.analyses import described_selectors
 from mamushi.stages import tables
-from mamushi.stages.models import model_files
+from mamushi.stages.analyses import described_selectors
 from mamushi.stages.measure import judged_files
+from mamushi.stages.models import model_files
 from mamushi_cluster import hooks, record
 from mamushi_cluster.resources import JobResources
 
@@ -53,7 +52,6 @@ GRID = config["grid"]
 CELL = ("dataset", "model", "seed")
 RATIO = config["removal"]["ratio"]
 RANKED = selectors.leading_first(config)
-DESCRIBED = described_selectors(config)
 TINY = [name for name, model in config["models"].items() if "family" in model]
 READY = [model for model in config["models"] if model not in TINY]
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
@@ -162,8 +160,7 @@ def arm_files(*kinds, arm="{arm}"):
 
 def on_gpu(work, **others):
     """Resources of a job with a language model: GPUs, memory, as long as this `work` takes, and what
-    a profile sets for `on_gpu` as it does for a rule; `others` stand in the place of these.
-    """
+    a profile sets for `on_gpu` as for a rule; `others` stand in the place of these."""
     of_profile = workflow.resource_settings.overwrite_resources.get("on_gpu", {})
     return {
         **{name: resource.raw for name, resource in of_profile.items()},

@@ -76,7 +76,9 @@ rule predict:
 
 rule describe:
     input:
-        scores=expand(paths.SCORES, selector=DESCRIBED, allow_missing=True),
+        scores=expand(
+            paths.SCORES, selector=described_selectors(config), allow_missing=True
+        ),
         calibrated=paths.CALIBRATED,
     output:
         diagnostics=paths.DIAGNOSTICS,

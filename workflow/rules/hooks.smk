@@ -13,13 +13,10 @@ def end(succeeded):
     if succeeded:
         shutil.rmtree(paths.CACHE, ignore_errors=True)
         shutil.rmtree(paths.CLAIMS, ignore_errors=True)
-        if any(job.rule.name.endswith("half_gap") for job in workflow.dag.jobs):
-            missing = [p for p in tables.gap_files(config) if not os.path.exists(p)]
-            if missing:
-                words = (
-                    "finer budgets are still to be measured: run the same command again"
-                )
-                print(words, file=sys.stderr)
+        sweeps = any(job.rule.name.endswith("half_gap") for job in workflow.dag.jobs)
+        if sweeps and not all(map(os.path.exists, tables.gap_files(config))):
+            do = "run the same command again"
+            print(f"finer budgets are still to be measured: {do}", file=sys.stderr)
     hooks.end(workflow.overwrite_configfiles, config)
 
 
