@@ -251,7 +251,12 @@ def bands(
         by_ranking[name] = {}
         for quantity, value in point.items():
             far = "preservation" if quantity == "preservation" else "removal"
-            ends = np.array([_ends(sides[side][quantity]) for side in ("near", far)])
+            # A resample in which removing all gains nothing reaches no share.
+            reached = [sides[side][quantity] for side in ("near", far)]
+            reached = [np.where(np.isnan(values), -np.inf, values) for values in reached]
+            with np.errstate(invalid="ignore"):
+                ends = np.array([np.quantile(values, LEVELS, axis=0) for values in reached])
+            ends[~np.isfinite(ends)] = np.nan
             low = np.minimum(value, ends[:, 0].min(axis=0))
             high = np.maximum(value, ends[:, 1].max(axis=0))
             if wider > 1:
@@ -264,14 +269,6 @@ def _quantities(pairs: Array) -> dict[str, Array]:
     """Return what there are bands of, from removal and preservation (..., 2, B)."""
     removed, preserved = pairs[..., 0, :], pairs[..., 1, :]
     return {"removal": removed, "preservation": preserved, "gain": gain(removed)}
-
-
-def _ends(drawn: Array) -> Array:
-    """Return quantiles at ``LEVELS`` over resamples (R, B), NaN if infinite. A resample in which
-    removing all gains nothing is NaN there, and reaches no share."""
-    with np.errstate(invalid="ignore"):
-        ends = np.quantile(np.where(np.isnan(drawn), -np.inf, drawn), LEVELS, axis=0)
-    return np.where(np.isfinite(ends), ends, np.nan)
 
 
 def frontier_with_gain(
