@@ -1,8 +1,5 @@
-"""Files on the hub, in a bucket or on a web server: copied once into ``results``.
-
-No job asks a server but that of the rule ``fetch``. Names and passwords are the libraries' own
-business, and none of them stands in a message or a result.
-"""
+"""Files on the hub, in a bucket or on a web server: copied once into ``results``, by the rule
+``fetch`` alone. Logins are the libraries', and stand in no message or result."""
 
 import contextlib
 import re
@@ -40,11 +37,9 @@ def pinned(url: str) -> str:
 
 
 def fetch_copy(url: str, *, refresh: bool = False) -> Path:
-    """Return the copy of what a URL names: a file, a folder, the files of a pattern or a split. It
-    is fetched where there is none or it was changed and, with ``refresh``, where its original was.
-    Raises ``UserError`` for what is not there or not allowed, and for a server that does not
-    answer; ``ImportError`` names the package that a kind of URL needs.
-    """
+    """Return the copy of the file, folder, pattern or split that a URL names. It is fetched where
+    there is none or it was changed and, with ``refresh``, where its original was. Raises
+    ``UserError``, and ``ImportError``, which names the package that a kind of URL needs."""
     target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
     if not refresh and _recorded(receipt):
         return target
@@ -121,8 +116,7 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
 
 def _split_files(match: re.Match[str]) -> list[str]:
     """Return the files of a split of a data set, as `datasets` tells them, which runs no code of
-    the hub. Raises ``UserError`` for a split or a configuration that is not there, or is one of
-    several and not named."""
+    the hub. Raises ``UserError`` where split or configuration are not there or not named."""
     import datasets
 
     chosen = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
@@ -130,7 +124,7 @@ def _split_files(match: re.Match[str]) -> list[str]:
     try:
         builder = datasets.load_dataset_builder(place, config, revision=match["revision"])
     except ValueError as error:
-        raise UserError(str(error), where=match[0], do="name one in --config") from None
+        raise UserError(str(error), where=match[0], do="name one of them: ?config=NAME") from None
     splits = builder.config.data_files or {}
     split = chosen.get("split") or (next(iter(splits)) if len(splits) == 1 else None)
     if split not in splits:
