@@ -40,7 +40,7 @@ from mamushi_extras.unlabelled.schemas import POSTERIOR
 
 DATASET, MODEL = "frame", "model"
 """What the configuration calls them."""
-FILE = "frame.parquet"
+FILE, HALF = "frame.parquet", 0.5
 
 
 def rank(
@@ -212,12 +212,10 @@ class RemovalList:
 
 @dataclass(frozen=True)
 class Advice:
-    """How much to remove for a target: so many ``texts``, the share ``budget`` from ``low`` to
-    ``high``; None with a ``reason`` where nothing can be said. ``by`` is ``retraining`` or
-    ``frontier``: what predicts it."""
+    """How much to remove for half of what the removal of everything does: so many ``texts``, the
+    share ``budget`` from ``low`` to ``high``; None with a ``reason`` where nothing can be said.
+    ``by`` is ``retraining`` or ``frontier``: what predicts it."""
 
-    target: str
-    value: float
     by: str
     texts: int | None
     budget: float | None
@@ -226,7 +224,7 @@ class Advice:
     reason: str | None
 
     def __str__(self) -> str:
-        target = advise.target_text({"target": self.target, "value": self.value})
+        target = advise.target_text({"target": "removal", "value": HALF})
         if self.texts is None or self.budget is None:
             return f"{target}: no budget, because {self.reason}"
         span = f"{self.budget:.0%} [{self.low:.0%}, {self.high:.0%}]"
@@ -261,30 +259,22 @@ class Ranking:
 
     @cached_property
     def advice(self) -> Advice:
-        """Return how much to remove for half of what the removal of everything does."""
-        return self.advise(removal=0.5)
-
-    def advise(self, **target: float) -> Advice:
-        """Return how much to remove for one target: ``removal``, the share of what removing all
-        does; or ``preservation``, the harm that the retain domain may keep, in nats per text.
-        Raises ``UserError`` for another one, and for a corpus."""
+        """Return how much to remove for half of what the removal of everything does. Raises
+        ``UserError`` for a corpus."""
         if self.share is not None:
             raise UserError(NO_GOLD, where="advise", do="take the list at `likely`, or a budget")
-        if len(target) != 1:
-            do = f"give one of {', '.join(advice.TARGETS)}"
-            raise UserError(f"{len(target)} targets", where="advise", do=do)
-        pipeline, whole = self._pipeline, self.scores["rank"].drop_null()
+        pipeline, ranks = self._pipeline, self.scores["rank"].drop_null()
         predicts = [pipeline.make_prediction] if pipeline.is_language_model else []
         with as_in_a_command():
             pipeline.make(pipeline.make_frontier, *predicts)
         frontier, foreseen = advice.read_results(pipeline.root)
-        rows = advice.advice(frontier, target.items(), foreseen)
+        rows = advice.advice(frontier, [("removal", HALF)], foreseen)
         (row,) = (row for row in rows if row["selector"] == self.selector)
         of = "budget" if row["retraining"] is None else "retraining"
         budget, low, high = (row[f"{of}{end}"] for end in ("", "_low", "_high"))
-        texts = None if budget is None else advice.units_at(budget, len(whole))
+        texts = None if budget is None else advice.units_at(budget, len(ranks))
         by, reason = ("frontier", row["reason"]) if of == "budget" else (of, None)
-        return Advice(row["target"], row["value"], by, texts, budget, low, high, reason)
+        return Advice(by, texts, budget, low, high, reason)
 
     def apply(self, frame: Any, budget: float, *, missing_ids: bool = False) -> Any:
         """Return the frame without the texts of the list at a budget, and without their copies.
