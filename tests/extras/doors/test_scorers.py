@@ -124,7 +124,7 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
     ]
     inner = inner_scores(task, members, 5)
     held = np.arange(300, len(x))
-    both = replace(task, embeddings=x, forget=everything.forget, held=held)
+    both = replace(task, embeddings=x, forget=everything.forget, held_out=held)
     logits = np.stack([member([both])[0] for member in members], axis=1)
     expected = combine(inner, FORGET, logits)
     assert np.ptp(expected) > 2

@@ -30,7 +30,7 @@ def tasks_of(pool: Pool, k: int, seed: int = 0, fit_sample: int | None = None) -
 
     def estimate(task: Task) -> crossfit.Fit:
         tasks.append(task)
-        return task.embeddings[task.held, 0].astype(np.float64), {}
+        return task.embeddings[task.held_out, 0].astype(np.float64), {}
 
     cross_fit(pool, {"folds": k, "fit_sample": fit_sample}, seed, estimate, "tasks")
     return tasks
@@ -119,9 +119,9 @@ def test_who_is_scored_has_none_of_its_group_in_training(
     tasks = tasks_of(replace(pool, half=half), 4, 5, sample)
     assert pool.groups is not None and len(tasks) == 4
     for task in tasks:
-        assert not set(pool.groups[task.train]) & set(pool.groups[task.held])
+        assert not set(pool.groups[task.train]) & set(pool.groups[task.held_out])
         split = Split(task, plugin("selector", "mamushi").defaults)
-        fitted, stops = (pool.groups[split.rows[part]] for part in (split.fitted, split.held))
+        fitted, stops = (pool.groups[split.rows[part]] for part in (split.fitted, split.held_out))
         assert not set(fitted) & set(stops)
 
 
@@ -147,7 +147,7 @@ def test_halves_of_a_folds_training_examples_share_none_and_are_stratified() -> 
         assert not set(a.train) & set(b.train)
         assert sorted([*a.train, *b.train]) == every.train.tolist()
         for half in (a, b):
-            assert np.array_equal(half.held, every.held)
+            assert np.array_equal(half.held_out, every.held_out)
             for domain in (pool.forget, ~pool.forget):
                 both = domain[every.train].sum()
                 assert abs(domain[half.train].sum() - both / 2) <= 1
@@ -170,6 +170,6 @@ def test_a_sample_has_a_rare_domain_whole_or_both_in_proportion(
         asked = there if all_forget else most / len(every.train) * there
         assert pool.forget[some.train].sum() == pytest.approx(asked, abs=1)
         # All are scored, and standardised by all.
-        assert np.array_equal(some.held, every.held)
+        assert np.array_equal(some.held_out, every.held_out)
         assert np.array_equal(some.mean, every.mean)
     assert not np.array_equal(tasks_of(pool, 3, 1, most)[0].train, sampled[0].train)

@@ -59,7 +59,7 @@ class Replayed(mlp.Split):
         super().__init__(task, settings)
         self.rng: Any = SimpleNamespace(uniform=lambda low, high, shape: next(weights))
         share, rows = settings["validation"], np.arange(len(forget))
-        self.fitted, self.held = train_test_split(
+        self.fitted, self.held_out = train_test_split(
             rows, random_state=random, test_size=share, stratify=forget
         )
         self.size = min(settings["batch_size"], len(self.fitted))
@@ -143,8 +143,8 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
         )  # fmt: skip
         weights = compute_sample_weight("balanced", y)
         model.fit(x[task.train], y, sample_weight=weights / weights.mean())
-        odds = logit(model.predict_proba(x[task.held])[:, 1].astype(np.float64))
-        np.testing.assert_allclose(found.scores[task.held], odds, atol=5e-3)
+        odds = logit(model.predict_proba(x[task.held_out])[:, 1].astype(np.float64))
+        np.testing.assert_allclose(found.scores[task.held_out], odds, atol=5e-3)
     ours = run("mamushi", pool, **SMALL)
     assert not np.array_equal(found.scores, ours.scores)
     assert spearmanr(found.scores[pool.forget], ours.scores[pool.forget]).statistic > 0.85
@@ -165,7 +165,7 @@ def folds_of(pool, k):
 
     def spy(task):
         tasks.append(task)
-        return np.arange(len(task.held), dtype=float), {}
+        return np.arange(len(task.held_out), dtype=float), {}
 
     cross_fit(pool, {"folds": k}, 0, spy, "spy")
     return tasks
@@ -177,8 +177,8 @@ def test_statistics_come_from_the_training_folds(pool):
         x = pool.embeddings[task.train].astype(np.float64)
         np.testing.assert_allclose(task.mean, x.mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(task.scale, x.std(axis=0), rtol=1e-12)
-        assert not np.intersect1d(task.train, task.held).size
-    assert sorted(np.concatenate([task.held for task in tasks])) == list(range(3000))
+        assert not np.intersect1d(task.train, task.held_out).size
+    assert sorted(np.concatenate([task.held_out for task in tasks])) == list(range(3000))
 
 
 def features_of(tasks, bf16=False):
@@ -257,13 +257,13 @@ def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repea
     def estimate(tasks):
         seen[:] = tasks
         return (
-            (np.random.default_rng(task.seed).normal(size=len(task.held)), {}) for task in tasks
+            (np.random.default_rng(task.seed).normal(size=len(task.held_out)), {}) for task in tasks
         )
 
     settings = {"folds": 3, "seeds_averaged": repeats}
     fitted = cross_fit_together(pool, settings, 0, estimate, "").scores
     logits = [own for own, _ in estimate(seen)]
-    for held in (task.held for task in seen[:3]):
+    for held in (task.held_out for task in seen[:3]):
         forget = pool.forget.copy()
         forget[held] = ~forget[held]
         other = [dataclasses.replace(task, forget=forget) for task in seen]

@@ -24,13 +24,13 @@ _BLOCK = 65536  # Rows that an estimator scores at a time.
 
 @dataclass(frozen=True)
 class Task:
-    """One fold: fit on the rows ``train``, score the rows ``held``; ``mean`` and ``scale`` (d,) are
-    those of ``train``. ``groups`` (n,) are codes of examples that are not independent, if any."""
+    """One fold: fit on the rows ``train``, score the rows ``held_out``; ``mean`` and ``scale`` (d,)
+    are those of ``train``. ``groups`` (n,) are codes of dependent examples, if there are any."""
 
     embeddings: NDArray[np.float16]
     forget: NDArray[np.bool_]
     train: NDArray[np.int64]
-    held: NDArray[np.int64]
+    held_out: NDArray[np.int64]
     mean: Doubles
     scale: Doubles
     seed: int
@@ -48,13 +48,13 @@ class Task:
         x /= self.scale.astype(np.float32)
         return x
 
-    def score_held(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
-        """Score the rows ``held`` by ``score``, in blocks of bounded size."""
-        blocks = np.split(self.held, range(_BLOCK, len(self.held), _BLOCK))
+    def score_held_out(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
+        """Score the rows ``held_out`` by ``score``, in blocks of bounded size."""
+        blocks = np.split(self.held_out, range(_BLOCK, len(self.held_out), _BLOCK))
         return np.concatenate([np.asarray(score(rows), dtype=np.float64) for rows in blocks])
 
 
-Fit = tuple[Doubles, dict[str, Any]]  # The logits of the rows ``held``, and details.
+Fit = tuple[Doubles, dict[str, Any]]  # The logits of the rows ``held_out``, and details.
 
 
 def cross_fit(
@@ -101,7 +101,7 @@ def cross_fit_together(
         for task, (logits, remark) in zip(tasks, estimate(tasks), strict=True):
             by_task.append(logits)
             remarks.append(remark)
-            progress.advance(note=f"AUC {auc(logits, pool.forget[task.held]):.3f}")
+            progress.advance(note=f"AUC {auc(logits, pool.forget[task.held_out]):.3f}")
     logits = average(tasks, by_task, repeats)
     centre, per_fold = middle(logits, pool.forget), []
     for i, remark in enumerate(remarks[:k]):
@@ -122,7 +122,7 @@ def average(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> 
     offsets, scales = (np.array([f(values) for values in by_task]) for f in (np.mean, np.std))
     for task, values, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
         # Constant logits, as of constant embeddings, have no scale.
-        logits[task.held] += values if repeats == 1 else (values - offset) / (scale or 1.0)
+        logits[task.held_out] += values if repeats == 1 else (values - offset) / (scale or 1.0)
     return logits if repeats == 1 else np.asarray(offsets.mean() + scales.mean() * logits / repeats)
 
 
@@ -177,8 +177,8 @@ def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]
     half = np.empty(len(forget), dtype=np.int64)
     for i in range(int(fold.max()) + 1):
         if has_groups(groups):
-            held = np.flatnonzero(fold == i)
-            half[held] = draw_by_group(forget[held], groups[held], np.full(2, 0.5), rng)
+            in_fold = np.flatnonzero(fold == i)
+            half[in_fold] = draw_by_group(forget[in_fold], groups[in_fold], np.full(2, 0.5), rng)
             continue
         for domain in (forget, ~forget):
             members = rng.permutation(np.flatnonzero(domain & (fold == i)))
@@ -192,6 +192,6 @@ def middle(logits: Doubles, forget: NDArray[np.bool_]) -> float:
     return float((logits[forget].mean() + logits[~forget].mean()) / 2)
 
 
-def derive_seed(*parts: int) -> int:
+def derive_seed(*keys: int) -> int:
     """Derive a seed below 2**32 for one part of a job, independent of those of other parts."""
-    return int(np.random.SeedSequence(parts).generate_state(1)[0])
+    return int(np.random.SeedSequence(keys).generate_state(1)[0])

@@ -105,7 +105,7 @@ def fit_exactly(task: Task, alpha: float) -> Logistic:
 def estimate_exactly(task: Task, alpha: float) -> Fit:
     """Return the held-out decision function of ``fit_exactly``."""
     decide = fit_exactly(task, alpha)
-    return task.score_held(lambda rows: decide(task.features(rows).astype(np.float64))), {}
+    return task.score_held_out(lambda rows: decide(task.features(rows).astype(np.float64))), {}
 
 
 def fit_standardised(
@@ -148,18 +148,18 @@ def _hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
     """Return held-out logits from counts of n-grams: tf-idf with sublinear counts and the training
     rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
-    weights = [tfidf(matrix, task.train, (task.train, task.held)) for matrix in counts]
-    x, held = (normalize(sparse.hstack(rows, format="csr")) for rows in zip(*weights, strict=True))
-    return logistic(x, task.forget[task.train], prior)(held), {}
+    weights = [tfidf(matrix, task.train, (task.train, task.held_out)) for matrix in counts]
+    x, unseen = (normalize(sparse.hstack(m, format="csr")) for m in zip(*weights, strict=True))
+    return logistic(x, task.forget[task.train], prior)(unseen), {}
 
 
 def tfidf(
-    counts: sparse.csr_matrix, train: NDArray[np.int64], parts: Sequence[NDArray[np.int64]]
+    counts: sparse.csr_matrix, train: NDArray[np.int64], row_sets: Sequence[NDArray[np.int64]]
 ) -> list[sparse.csr_matrix]:
-    """Return the tf-idf of each of ``parts``, rows of the counts, with sublinear counts and the
+    """Return the tf-idf of each of ``row_sets``, rows of the counts, with sublinear counts and the
     frequencies of the rows ``train``; a text has length 1."""
     training = counts[train]
     # An n-gram that no training text has keeps the weight 0.
     seen = np.flatnonzero(np.bincount(training.indices, minlength=counts.shape[1]))
     weigh = TfidfTransformer(sublinear_tf=True).fit(training[:, seen])
-    return [weigh.transform(counts[rows][:, seen]) for rows in parts]
+    return [weigh.transform(counts[rows][:, seen]) for rows in row_sets]

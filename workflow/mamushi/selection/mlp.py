@@ -45,7 +45,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
 
     def fit(task: Task) -> Fit:
         network, details = train_network(features, task, settings)
-        return network_logits(network, features, task.held), details
+        return network_logits(network, features, task.held_out), details
 
     yield from map(fit, tasks) if device.type == "cuda" else side_by_side(fit, tasks)
 
@@ -161,7 +161,7 @@ class Split:
         self.rng = np.random.default_rng(task.seed)
         self.rows, self.forget = task.train, forget.astype(np.float32)
         self.weights = balanced_weights(forget).astype(np.float32)
-        self.fitted, self.held = held_out(
+        self.fitted, self.held_out = held_out(
             forget, settings["validation"], self.rng, task.train_groups
         )
         self.size = min(settings["batch_size"], len(self.fitted))
@@ -195,13 +195,13 @@ def train_network(
     split = Split(task, settings)
     network = Network.glorot(settings["hidden"], split.rng, *features.affine(task))
     adam = adam_of(network, settings["learning_rate"])
-    held = split.batch(split.held, features.device)
+    stopping = split.batch(split.held_out, features.device)
     best, best_loss, best_epoch, epoch, bad = None, math.inf, 0, 0, 0
     while epoch < settings["epochs"] and bad <= settings["patience"]:
         epoch += 1
         for places in split.epoch():
             step(network, adam, features, split.batch(places, features.device), settings["alpha"])
-        loss = held_out_loss(network, features, held, settings["batch_size"])
+        loss = held_out_loss(network, features, stopping, settings["batch_size"])
         bad = 0 if loss < best_loss - settings["tolerance"] else bad + 1
         if loss < best_loss:
             best_loss, best_epoch = loss, epoch
@@ -236,15 +236,15 @@ def step(
 
 
 @torch.no_grad()
-def held_out_loss(network: Network, features: PoolFeatures, held: Batch, size: int) -> float:
+def held_out_loss(network: Network, features: PoolFeatures, batch: Batch, size: int) -> float:
     """Return the weighted BCE, without the L2 term, of held-out rows, ``size`` at a time. Here the
     host waits for the device: once an epoch."""
     total = torch.zeros((), dtype=torch.float64, device=features.device)
-    for rows, labels, weights in zip(*(column.split(size) for column in held[:3]), strict=True):
+    for rows, labels, weights in zip(*(column.split(size) for column in batch[:3]), strict=True):
         logits, _ = network.forward(features.train(rows))
         loss = binary_cross_entropy_with_logits(logits, labels, weights, reduction="none")
         total += loss.double().sum()
-    return float(total) / held.total
+    return float(total) / batch.total
 
 
 @torch.no_grad()

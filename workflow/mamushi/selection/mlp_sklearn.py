@@ -47,8 +47,8 @@ def fit_classifiers(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Itera
             random_state=task.seed,
         )
         model.fit(task.features(task.train), y, sample_weight=balanced_weights(y))
-        held = task.score_held(lambda rows: raw_logits(model, task.features(rows)))
-        return held, {"epochs": int(model.n_iter_), "precision": "fp32"}
+        logits = task.score_held_out(lambda rows: raw_logits(model, task.features(rows)))
+        return logits, {"epochs": int(model.n_iter_), "precision": "fp32"}
 
     # Filters are the process's, so that they are set around all threads.
     with warnings.catch_warnings():

@@ -24,7 +24,7 @@ def embedding(prior: float) -> Member:
 
     def logits(task: Task) -> Doubles:
         decide, mean, scale = fit_standardised(task, prior)
-        return task.score_held(lambda rows: decide((task.embeddings[rows] - mean) / scale))
+        return task.score_held_out(lambda rows: decide((task.embeddings[rows] - mean) / scale))
 
     return lambda tasks: [logits(task) for task in tasks]
 
@@ -35,11 +35,11 @@ def ngrams(counts: sparse.csr_matrix, prior: float) -> Member:
 
     def estimate(tasks: Sequence[Task]) -> list[Doubles]:
         train = np.unique(np.concatenate([task.train for task in tasks]))
-        rows = np.union1d(train, np.concatenate([task.held for task in tasks]))
+        rows = np.union1d(train, np.concatenate([task.held_out for task in tasks]))
         (x,) = tfidf(counts, train, [rows])
         logits = []
         for task in tasks:
-            train_rows, held_rows = (np.searchsorted(rows, p) for p in (task.train, task.held))
+            train_rows, held_rows = (np.searchsorted(rows, p) for p in (task.train, task.held_out))
             decide = logistic(x[train_rows], task.forget[task.train], prior, "liblinear", 1e-2)
             logits.append(decide(x[held_rows]))
         return logits
@@ -54,7 +54,7 @@ def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
-        replace(task, train=task.train[inner != i], held=task.train[inner == i])
+        replace(task, train=task.train[inner != i], held_out=task.train[inner == i])
         for i in range(folds)
     ]
     scores = np.full((len(forget), len(members)), np.nan)
@@ -64,8 +64,8 @@ def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     return scores
 
 
-def combine(scores: Doubles, forget: NDArray[np.bool_], held: Doubles) -> Doubles:
-    """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k)."""
+def combine(scores: Doubles, forget: NDArray[np.bool_], logits: Doubles) -> Doubles:
+    """Calibrate members' ``logits`` (m, k) by a logistic regression on ``scores`` (n, k)."""
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
-    return logistic((scores - mean) / scale, forget, VARIANCE)((held - mean) / scale)
+    return logistic((scores - mean) / scale, forget, VARIANCE)((logits - mean) / scale)

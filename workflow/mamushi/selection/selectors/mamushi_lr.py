@@ -32,6 +32,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
         if settings["solver"] == "newton-cholesky":
             return estimate_exactly(task, settings["alpha"])
         model = fit_sgd(task, settings)
-        return task.score_held(lambda rows: model.decision_function(task.features(rows))), {}
+        return task.score_held_out(lambda rows: model.decision_function(task.features(rows))), {}
 
     return cross_fit(pool, settings, seed, estimate, "mamushi_lr")

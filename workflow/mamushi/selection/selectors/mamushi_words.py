@@ -46,7 +46,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
         if ready is None:
             words = estimate_ngrams(task, counts, settings["prior"])[0]
         else:
-            words = ready[task.held]
+            words = ready[task.held_out]
         return sum((x - x.mean()) / (x.std() or 1.0) for x in (vectors, words)), {}
 
     return cross_fit(pool, settings, seed, estimate, "mamushi_words")

@@ -35,7 +35,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     def estimate(task: Task) -> Fit:
         scores = inner_scores(task, members, settings["folds"])
-        held = np.stack([member([task])[0] for member in members], axis=1)
-        return combine(scores, task.forget[task.train], held), {}
+        logits = np.stack([member([task])[0] for member in members], axis=1)
+        return combine(scores, task.forget[task.train], logits), {}
 
     return cross_fit(pool, settings, seed, estimate, "stack")
