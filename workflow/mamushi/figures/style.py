@@ -166,6 +166,6 @@ def lines(
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write the figure as PDF and PNG, without dates: same figure, same bytes."""
     for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
-        with atomic(Path(path).with_suffix(f".{kind}")) as part:
-            figure.savefig(part, format=kind, metadata=metadata)
+        with atomic(Path(path).with_suffix(f".{kind}")) as draft:
+            figure.savefig(draft, format=kind, metadata=metadata)
     plt.close(figure)

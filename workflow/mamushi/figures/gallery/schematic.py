@@ -29,8 +29,8 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     frames = []
     for name, budget in STAGES.items():
         left = np.where(x < norm.isf(budget, MEAN), forget, 0)
-        for part, height in (("removed", forget - left), ("forget", left), ("retain", retain)):
-            columns = {"x": x, "height": height, "part": part, "stage": f"{name}, β = {budget:g}"}
+        for fate, height in (("removed", forget - left), ("forget", left), ("retain", retain)):
+            columns = {"x": x, "height": height, "part": fate, "stage": f"{name}, β = {budget:g}"}
             frames.append(pd.DataFrame(columns))
     look = {"palette": {**TONES, "removed": "#E4E4E4"}, "multiple": "stack", "element": "poly"}
     shown = {"x": "x", "weights": "height", "hue": "part", "col": "stage", "bins": 100}
