@@ -53,20 +53,20 @@ def unsigned(url: str) -> str:
 
     Raises ``UserError`` for a URL with a password, and for one that is not encrypted.
     """
-    parts = urlsplit(url)
-    if parts.scheme == "hf":
+    address = urlsplit(url)
+    if address.scheme == "hf":
         match = HUB.fullmatch(url)
         if not match or {key for key, _ in parse_qsl(match["query"] or "")} - {*OF_SPLIT}:
             do = "hf://datasets/ORG/NAME/PATH names its files"
             raise UserError("is no data set of the hub", where=url, do=do)
         return url
-    if "@" in parts.netloc:
+    if "@" in address.netloc:
         do = "leave it out; ~/.netrc, or what the library of the server reads, may have it"
         raise UserError("has a name or a password in it", where=display_url(url), do=do)
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if address.scheme == "http" and address.hostname not in LOOPBACK:
         raise UserError("is not encrypted", where=display_url(url), do="give https://")
-    query = [pair for pair in parse_qsl(parts.query, True) if not SIGNATURE.fullmatch(pair[0])]
-    return urlunsplit((*parts[:3], urlencode(query), ""))
+    query = [pair for pair in parse_qsl(address.query, True) if not SIGNATURE.fullmatch(pair[0])]
+    return urlunsplit((*address[:3], urlencode(query), ""))
 
 
 def receipt_path(url: str) -> Path:

@@ -33,15 +33,15 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     After a failure, or a kill at any moment, ``path`` is what it was before. Raises as
     ``new_part``, before the block.
     """
-    part = new_part(Path(path))
+    draft = new_part(Path(path))
     try:
-        yield part
+        yield draft
         # Opened for writing, because some file systems refuse to flush a read-only descriptor.
-        with part.open("rb+") as handle:
+        with draft.open("rb+") as handle:
             os.fsync(handle.fileno())
-        part.replace(path)
+        draft.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
 
 
 def refuse_url(target: Path) -> None:
@@ -57,7 +57,7 @@ def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
     ``OSError`` of the target where nothing can be written."""
     refuse_url(target)
     prefix = f".{target.name}.{socket.gethostname()}-"
-    part = target.with_name(f"{prefix}{os.getpid()}.part")
+    draft = target.with_name(f"{prefix}{os.getpid()}.part")
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
@@ -67,11 +67,11 @@ def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
             if pid.isdigit() and not Path("/proc", pid).exists():
                 shutil.rmtree(left, ignore_errors=True)
                 left.unlink(missing_ok=True)
-        make(part)
+        make(draft)
     except OSError as error:
         error.filename, error.strerror = str(target), f"cannot be written ({error.strerror})"
         raise
-    return part
+    return draft
 
 
 @contextlib.contextmanager
@@ -101,8 +101,8 @@ SEAL = "crc32"
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text as a whole or not at all."""
-    with atomic(path) as part:
-        part.write_text(text, encoding="utf-8")
+    with atomic(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -111,9 +111,9 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     if isinstance(value, dict):
         value = {**value, SEAL: _checksum(value)}
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    with atomic(path) as part:
+    with atomic(path) as draft:
         # Path names may have bytes that are no UTF-8: they become escapes, which JSON knows.
-        part.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
+        draft.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -97,11 +97,11 @@ def beta(budget: float | str) -> str:
 def wildcards(pattern: str, path: str | PathLike[str]) -> dict[str, str] | None:
     """Return the values that make ``pattern`` this file, with the folder of results as ``root``;
     None for a file of another pattern."""
-    # Odd parts of what is split at the wildcards are their names.
-    parts = re.split(r"\{(\w+)\}", pattern.removeprefix("results/"))
+    # Odd pieces of what is split at the wildcards are their names.
+    pieces = re.split(r"\{(\w+)\}", pattern.removeprefix("results/"))
     spelled = [
-        f"(?P<{part}>{'.+?' if part == 'arm' else '[^/]+?'})" if place % 2 else re.escape(part)
-        for place, part in enumerate(parts)
+        f"(?P<{piece}>{'.+?' if piece == 'arm' else '[^/]+?'})" if place % 2 else re.escape(piece)
+        for place, piece in enumerate(pieces)
     ]
     match = re.fullmatch(f"(?P<root>.+?)/{''.join(spelled)}", Path(path).as_posix())
     return match.groupdict() if match else None

@@ -53,7 +53,7 @@ def write_blocks(
     how["compression"] = "none" if kind.has_vectors else "zstd"
     tables = (_as(kind, block).replace_schema_metadata(described) for block in blocks)
     first = next(tables)
-    with atomic(path) as part, pq.ParquetWriter(part, first.schema, **how) as writer:
+    with atomic(path) as draft, pq.ParquetWriter(draft, first.schema, **how) as writer:
         for table in chain([first], tables):
             most = GROUP_BYTES * len(table) // max(table.nbytes, 1)
             rows = GROUP if kind.has_vectors else min(LARGE_GROUP, max(1, most))
@@ -133,7 +133,7 @@ def publish(
 def write_csv(path: str | Path, table: pa.Table) -> None:
     """Write a table for people: six significant digits, nulls as empty cells, texts ``inert``."""
     columns = [[_cell(value) for value in column.to_pylist()] for column in table.columns]
-    with atomic(path) as part, part.open("w", encoding="utf-8", newline="") as handle:
+    with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as handle:
         for row in (table.column_names, *zip(*columns, strict=True)):
             handle.write(",".join(row) + "\n")
 
