@@ -72,14 +72,14 @@ def head_inputs(model: PreTrainedModel, batch: Batch) -> Tensor:
     """Return what enters the model's head (predicted, width) where a token is predicted."""
     if not _plain(model):
         return _predicting(model, batch)
-    kept: list[Tensor] = []
+    inputs: list[Tensor] = []
     head = model.get_output_embeddings()
-    handle = head.register_forward_pre_hook(lambda module, args: kept.append(args[0]))
+    handle = head.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
     try:
         _run(model, model, batch)
     finally:
         handle.remove()
-    return kept[0].flatten(0, 1)[batch.predicting]
+    return inputs[0].flatten(0, 1)[batch.predicting]
 
 
 def _both(
@@ -134,10 +134,10 @@ def _edited_nll(head: EditedHead, predicting: Tensor, targets: Tensor) -> Tensor
     def nll(hidden: Tensor, target: Tensor) -> Tensor:
         return functional.cross_entropy(head(hidden), target, reduction="none")
 
-    parts = zip(predicting.split(EDITED_ROWS), targets.split(EDITED_ROWS), strict=True)
+    blocks = zip(predicting.split(EDITED_ROWS), targets.split(EDITED_ROWS), strict=True)
     if not torch.is_grad_enabled():
-        return torch.cat([nll(*part) for part in parts])
-    return torch.cat([checkpoint(nll, *part, use_reentrant=False) for part in parts])
+        return torch.cat([nll(*block) for block in blocks])
+    return torch.cat([checkpoint(nll, *block, use_reentrant=False) for block in blocks])
 
 
 def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
@@ -145,8 +145,8 @@ def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
     by parts: an fp32 copy of all logits fills a GPU by itself."""
     exact = torch.promote_types(logits.dtype, torch.float32)
     nll = [
-        functional.cross_entropy(part.to(exact), target, reduction="none")
-        for part, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True)
+        functional.cross_entropy(block.to(exact), target, reduction="none")
+        for block, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True)
     ]
     return torch.cat(nll)
 
@@ -216,15 +216,15 @@ class _Gradients:
         """In the dtype of the logits as long as it is that of one part alone."""
         self.bias = torch.zeros_like(bias) if needed[2] and bias is not None else None
 
-    def add(self, part: slice, logits: Tensor) -> None:
+    def add(self, rows: slice, logits: Tensor) -> None:
         """Take the gradients to the logits of these rows."""
         if self.hidden is not None:
             # Within an autocast that goes on, the weight has been cast for the logits already.
             cast = logits.dtype != self._weight.dtype
             with torch.autocast(logits.device.type, logits.dtype if cast else None, enabled=cast):
-                self.hidden[part] = logits @ self._weight
+                self.hidden[rows] = logits @ self._weight
         if self._trains:
-            product = logits.t() @ self._states[part].to(logits.dtype)
+            product = logits.t() @ self._states[rows].to(logits.dtype)
             if self.weight is not None:
                 product = self.weight.to(self._weight.dtype).add_(product)
             self.weight = product
@@ -264,22 +264,22 @@ def _by_parts(
     gradients: _Gradients | None,
     factor: Tensor | None = None,
 ) -> None:
-    """Write the NLLs to ``nll`` (rows,) and add their gradients, times ``factor`` (rows,), to those
-    that are ``found``."""
+    """Write the NLLs to ``nll`` (rows,) and add their gradients, times ``factor`` (rows,), to
+    ``gradients``, where they are asked for."""
     elements = ELEMENTS["cpu" if hidden.device.type == "cpu" else "cuda"]
     step = max(1, elements // max(1, head.out_features))
     for begin in range(0, len(hidden), ROWS):
-        part = slice(begin, begin + ROWS)
-        logits = head(hidden[part])
+        rows = slice(begin, begin + ROWS)
+        logits = head(hidden[rows])
         pieces = zip(
-            logits.split(step), targets[part, None].split(step), nll[part].split(step), strict=True
+            logits.split(step), targets[rows, None].split(step), nll[rows].split(step), strict=True
         )
         for piece, target, out in pieces:
             out.copy_(nll_in_place(piece, target, cap, out.dtype, gradients is not None))
         if factor is not None:
-            logits *= factor[part, None]
+            logits *= factor[rows, None]
         if gradients is not None:
-            gradients.add(part, logits)
+            gradients.add(rows, logits)
 
 
 def nll_in_place(

@@ -75,21 +75,21 @@ def _forward(
     if lengths is None:
         return computed(position_ids)
     classes = _classes(module, lengths)
-    whole: list[Tensor] = []
+    merged: list[Tensor] = []
     single = False
     for name in np.unique(classes):
         rows = torch.from_numpy(np.flatnonzero(classes == name)).to(x.device)
         # Padding, whose values nobody reads, must not make a text longer than it is.
         last = max(1, int(lengths[classes == name].max())) - 1
         clamped = position_ids.clamp(max=last)
-        part = computed(clamped if len(clamped) == 1 else clamped[rows])
-        single = isinstance(part, Tensor)
-        parts = [part] if single else part
-        if not whole:
-            whole = [value.new_empty(len(lengths), *value.shape[1:]) for value in parts]
-        for values, value in zip(whole, parts, strict=True):
+        result = computed(clamped if len(clamped) == 1 else clamped[rows])
+        single = isinstance(result, Tensor)
+        results = [result] if single else result
+        if not merged:
+            merged = [value.new_empty(len(lengths), *value.shape[1:]) for value in results]
+        for values, value in zip(merged, results, strict=True):
             values[rows] = value
-    return whole[0] if single else tuple(whole)
+    return merged[0] if single else tuple(merged)
 
 
 def _classes(module: nn.Module, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
