@@ -81,9 +81,9 @@ def vector_files(model: Mapping[str, Any]) -> list[str]:
 
 def raw_size(dataset: Mapping[str, Any]) -> int:
     """Return the bytes of the raw files that are there, of a copy those beside its receipt."""
-    found = [path for paths in raw_paths(dataset).values() for path in paths if path.is_file()]
-    copied = [path.parent for path in found if path.name == copies.COPY_RECEIPT]
-    every = [*found, *(file for folder in copied for file in folder.rglob("*"))]
+    files = [path for paths in raw_paths(dataset).values() for path in paths if path.is_file()]
+    copied = [path.parent for path in files if path.name == copies.COPY_RECEIPT]
+    every = [*files, *(file for folder in copied for file in folder.rglob("*"))]
     return sum(file.stat().st_size for file in every if file.is_file())
 
 

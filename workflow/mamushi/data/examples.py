@@ -34,8 +34,8 @@ class _Left:
     def drop(self, step: str, gone: NDArray[np.int64], then: str = "", do: str = "") -> None:
         """Drop rows; with ``then`` check that both domains are left, else say what to ``do``."""
         self.remaining[gone] = False
-        kept, dropped = _by_domain(self.forget[self.remaining]), _by_domain(self.forget[gone])
-        self.steps.append({"step": step, "kept": kept, "dropped": dropped})
+        stayed, dropped = _by_domain(self.forget[self.remaining]), _by_domain(self.forget[gone])
+        self.steps.append({"step": step, "kept": stayed, "dropped": dropped})
         if then:
             _check_domains(self.forget[self.remaining], then, do)
 

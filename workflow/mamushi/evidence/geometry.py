@@ -180,9 +180,9 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
     }
 
 
-def _shares(parts: Doubles) -> Doubles:
+def _shares(terms: Doubles) -> Doubles:
     """Return cumulative shares of the sum; k / K of nothing, so that the last is always 1."""
-    total = parts.sum()
+    total = terms.sum()
     if not total:
-        return np.arange(1, len(parts) + 1) / len(parts)
-    return np.append(np.minimum(np.cumsum(parts) / total, 1.0)[:-1], 1.0)
+        return np.arange(1, len(terms) + 1) / len(terms)
+    return np.append(np.minimum(np.cumsum(terms) / total, 1.0)[:-1], 1.0)

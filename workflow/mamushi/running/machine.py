@@ -122,19 +122,19 @@ def one_for_arithmetic() -> None:
     os.environ[WORKERS] = limit if limit.isdecimal() else str(cores())
 
 
-def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
-    """Yield ``compute`` of each part, in their order, as many at a time as there are workers.
-    ``compute`` is called in threads, and has to hold no state that two parts share."""
-    workers = min(int(os.environ.get(WORKERS, "1")), len(parts))
+def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> Iterator[Result]:
+    """Yield ``compute`` of each item, in their order, as many at a time as there are workers.
+    ``compute`` is called in threads, and has to hold no state that two items share."""
+    workers = min(int(os.environ.get(WORKERS, "1")), len(items))
     if workers < 2:
         # In this thread, which an interruption ends at once.
-        yield from map(compute, parts)
+        yield from map(compute, items)
         return
     torch = sys.modules.get("torch")
     # A new thread does not take that over from the one before.
     one = (torch.set_num_threads, (1,)) if torch else (None, ())
     with ThreadPoolExecutor(workers, "", *one) as pool:
-        yield from pool.map(compute, parts)
+        yield from pool.map(compute, items)
 
 
 @contextlib.contextmanager

@@ -125,8 +125,8 @@ def sweep_files(config: Config, sweep: Config) -> list[str]:
     names = {f"{name}s": [sweep[name]] for name in grid.OF_SWEEP}
     budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
     swept = {**config["unlearning"], **names, "budgets": budgets}
-    start, whole = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
-    return grid.of_arms(swept, [start, "gold", whole, *grid.unlearned_arms(swept)])
+    start, full = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
+    return grid.of_arms(swept, [start, "gold", full, *grid.unlearned_arms(swept)])
 
 
 class Refine(Settings):
