@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     line = [sys.executable, "-P", "-m", "snakemake"]
     line += _run.line(args.targets, _run.required(args), args)
     with tempfile.NamedTemporaryFile() as file:
-        told = os.environ | {hooks.CONFIG_TO: file.name}
+        environment = os.environ | {hooks.CONFIG_TO: file.name}
         words: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        done = subprocess.run(line, check=False, env=told, **words)
+        done = subprocess.run(line, check=False, env=environment, **words)
         if done.returncode:
             # Its usage, which it prints before it names a wrong option, is long.
             print(*done.stdout.splitlines()[-20:], sep="\n", file=sys.stderr)
