@@ -1,6 +1,5 @@
 """How large models and datasets are before they are opened, and how long jobs take: by those of
-their kind that have finished in this folder, else, with a language model on a GPU, by
-floating-point operations; and no time where neither says it."""
+their kind that finished here, else, with a language model on a GPU, by operations."""
 
 from __future__ import annotations
 
@@ -148,8 +147,7 @@ class Job(NamedTuple):
 
 def estimate(config: Config, job: Job) -> tuple[float | None, str]:
     """Return the seconds of a job, None where nothing says them, and what they are from: the median
-    of the rule's jobs that finished here, of the same dataset, model and unlearner; else, on GPUs,
-    operations."""
+    of finished jobs of its rule, dataset, model and unlearner; else, on GPUs, operations."""
     kind = {job.wildcards.get(name) for name in ("dataset", "model", "unlearner")}
     names = enumerate(Path(job.log).parts)
     pattern = "/".join(name if place < 3 or name in kind else "*" for place, name in names)
@@ -172,10 +170,9 @@ def gpu_seconds(config: Config, job: Job) -> float | None:
     share a model wait for each other for half of the time."""
     if not job.gpus or "family" in config["models"][job.wildcards["model"]]:
         return None
-    rules = [job.rule]
-    if job.rule in DELETED and not config["keep_checkpoints"]:
-        # Measured in the same job.
-        rules.append("evaluate")
+    # A model that is deleted is measured in the same job.
+    is_measured = job.rule in DELETED and not config["keep_checkpoints"]
+    rules = [job.rule, *["evaluate"] * is_measured]
     flop = sum(_flop(config, job._replace(rule=rule)) for rule in rules)
     return GPU_START + flop / RATE / max(1.0, job.gpus / 2)
 

@@ -1,8 +1,4 @@
-"""What a run would take, before it: jobs by rule, GPU-hours, memory, and the disk of models.
-
-It computes nothing. What jobs of the kind have taken in this folder goes before what is calculated;
-of what neither tells, it gives no time.
-"""
+"""What a run would take, before it: jobs by rule, GPU-hours, memory, and the disk of models."""
 
 from __future__ import annotations
 
@@ -63,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(said: str, *, has_gpus: bool) -> list[Job]:
-    """Return the jobs of a dry run, by its words. What a target asks for together is no job, and
-    has no log."""
+    """Return the jobs of a dry run, by its words. A target is no job, and has no log."""
     jobs = []
     for rule, lines in JOB.findall(said):
         about = dict(line.strip().split(": ", 1) for line in lines.splitlines())
