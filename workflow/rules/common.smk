@@ -181,3 +181,62 @@ def in_report(table, category):
         category=category,
         labels={"table": table.replace("_", " ")},
     )
+
+
+def is_corpus(wildcards):
+    """Whether nobody labelled the dataset."""
+    return wildcards.dataset in CORPORA
+
+
+def ranking_of(*names):
+    """What lists of these selectors, or of that of the wildcards, are the top of: the scores, and of
+    a corpus that nobody labelled the posterior."""
+    scores, posterior = (
+        expand(pattern, selector=names or "{selector}", allow_missing=True)
+        for pattern in (paths.SCORES, paths.POSTERIOR)
+    )
+    return branch(is_corpus, then=posterior, otherwise=scores) if CORPORA else scores
+
+
+def refits_of(*names):
+    """The refits of these selectors, or of that of the wildcards; none where nothing is to be
+    refitted."""
+    fixed = {n for n in config["selectors"] if not selectors.is_refitted(config, n)}
+    if config["evidence"]["refits"]["whole"] == 0 or names and fixed.issuperset(names):
+        return []
+    if names:
+        refitted = [name for name in names if name not in fixed]
+        return expand(paths.REFITS, selector=refitted, allow_missing=True)
+    return branch(lambda job: job.selector not in fixed, then=paths.REFITS)
+
+
+def base_of(pattern):
+    """What a derived selector starts from."""
+
+    def find(wildcards):
+        base = selectors.derives(config, wildcards.selector)
+        return pattern.replace("{selector}", base) if base else []
+
+    return find
+
+
+def figures_of(kind):
+    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
+    return [name for name, figure in plugins("figure").items() if figure.of == kind]
+
+
+def of_example_runs(patterns):
+    """What these patterns have of the first seed's cells."""
+    runs = grid.example_runs(config)
+    return [pattern.format(**run) for pattern in patterns for run in runs]
+
+
+def tables_and_figures(wildcards):
+    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
+    model that is none."""
+    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
+    if hindrances := grid.hindrances(config, GRID):
+        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
+        return []
+    figures = expand(paths.FIGURE, figure=figures_of("grid"))
+    return expand(paths.TABLE, table=grid.TABLES) + figures

@@ -1,43 +1,6 @@
 # Embeddings -> a ranking of the forget texts -> what to remove at each budget, with its manifests.
 
 
-def is_corpus(wildcards):
-    """Whether nobody labelled the dataset."""
-    return wildcards.dataset in CORPORA
-
-
-def ranking_of(*names):
-    """What lists of these selectors, or of that of the wildcards, are the top of: the scores, and of
-    a corpus that nobody labelled the posterior."""
-    scores, posterior = (
-        expand(pattern, selector=names or "{selector}", allow_missing=True)
-        for pattern in (paths.SCORES, paths.POSTERIOR)
-    )
-    return branch(is_corpus, then=posterior, otherwise=scores) if CORPORA else scores
-
-
-def refits_of(*names):
-    """The refits of these selectors, or of that of the wildcards; none where nothing is to be
-    refitted."""
-    fixed = {n for n in config["selectors"] if not selectors.is_refitted(config, n)}
-    if config["evidence"]["refits"]["whole"] == 0 or names and fixed.issuperset(names):
-        return []
-    if names:
-        refitted = [name for name in names if name not in fixed]
-        return expand(paths.REFITS, selector=refitted, allow_missing=True)
-    return branch(lambda job: job.selector not in fixed, then=paths.REFITS)
-
-
-def base_of(pattern):
-    """What a derived selector starts from."""
-
-    def find(wildcards):
-        base = selectors.derives(config, wildcards.selector)
-        return pattern.replace("{selector}", base) if base else []
-
-    return find
-
-
 # A selector ranks the forget set once; every budget takes the top of that one ranking, so that
 # removal lists are nested.
 rule score:

@@ -1,28 +1,6 @@
 # What can be asked for beside `all`.
 
 
-def figures_of(kind):
-    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
-    return [name for name, figure in plugins("figure").items() if figure.of == kind]
-
-
-def of_example_runs(patterns):
-    """What these patterns have of the first seed's cells."""
-    runs = grid.example_runs(config)
-    return [pattern.format(**run) for pattern in patterns for run in runs]
-
-
-def tables_and_figures(wildcards):
-    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
-    model that is none."""
-    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
-    if hindrances := grid.hindrances(config, GRID):
-        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
-        return []
-    figures = expand(paths.FIGURE, figure=figures_of("grid"))
-    return expand(paths.TABLE, table=grid.TABLES) + figures
-
-
 # A lab's own case: the ranking and the removal lists, without any retraining.
 rule removals:
     input:
