@@ -143,7 +143,7 @@ def test_two_halves_tell_what_a_score_without_noise_would(noisy: RatioScores) ->
     assert both == pytest.approx(APART**2, rel=0.05)
     spread = APART**2 * NOISE / (APART**2 + NOISE)
     assert noisy.estimate().lost == pytest.approx(spread, rel=0.15)
-    assert noisy.kept() == pytest.approx(own / both)
+    assert noisy.learnable_share() == pytest.approx(own / both)
 
 
 def test_a_divergence_of_a_noisy_score_is_a_lower_bound_until_its_loss_is_put_back(

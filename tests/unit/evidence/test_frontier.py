@@ -96,7 +96,7 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
         again = RatioScores(score[rows], FORGET, NO_FOLDS, [pair])
         u = platt(again.score, FORGET, NO_FOLDS, np.ones(len(rows)))(again.score, NO_FOLDS)
         apart = u[:N1].mean() - u[N1:].mean()
-        lost = apart * max(1 / again.kept() - 1, 0)
+        lost = apart * max(1 / again.learnable_share() - 1, 0)
         sides = {"near": 0.0, **{side: lost + slack * apart for side, slack in LOSS_SLACK.items()}}
         for form in FORMS:
             for side, spread in sides.items():

@@ -110,10 +110,10 @@ class RatioScores:
             for domain in (self.forget, ~self.forget)
         ]
         apart = max(means[0] - means[1], 0.0)
-        kept = max(self.kept(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
-        return RatioEstimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
+        share = max(self.learnable_share(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
+        return RatioEstimate(ratio, apart * max(1 / share - 1, 0.0), apart)
 
-    def kept(
+    def learnable_share(
         self, weights: Doubles | None = None, halves: Sequence[HalfScores] | None = None
     ) -> float:
         """Return d^2 / d^2_inf >= 0, the part of the learnable separation that the score holds,

@@ -175,13 +175,13 @@ def stratified_auc(
     out, None if all are. The interval is that of ``auc_ends``, with ``times`` DeLong's variance, or
     that by ``groups`` (n,).
     """
-    each = [np.flatnonzero(strata == number) for number in np.unique(strata)]
-    each = [rows for rows in each if min(positive[rows].sum(), (~positive[rows]).sum()) >= 2]
-    if not each:
+    members = [np.flatnonzero(strata == number) for number in np.unique(strata)]
+    members = [rows for rows in members if min(positive[rows].sum(), (~positive[rows]).sum()) >= 2]
+    if not members:
         return None
-    placed = [placements(score[rows], positive[rows]) for rows in each]
+    placed = [placements(score[rows], positive[rows]) for rows in members]
     sizes = np.array([[len(above), len(below)] for above, below in placed])
-    weight, used = sizes[:, 0] / sizes[:, 0].sum(), np.concatenate(each)
+    weight, used = sizes[:, 0] / sizes[:, 0].sum(), np.concatenate(members)
     estimate = float(weight @ [float(above.mean()) for above, _ in placed])
     clusters = clusters_of(None if groups is None else groups[used], positive[used])
     if clusters is None:

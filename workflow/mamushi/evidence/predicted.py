@@ -33,20 +33,20 @@ class Proxy:
     Raises ``UserError`` where texts are too few for folds, or nothing is to be recovered."""
 
     def __init__(
-        self, texts: TokenSet, held: TokenSet | None, groups: NDArray[np.int64] | None = None
+        self, texts: TokenSet, held_out: TokenSet | None, groups: NDArray[np.int64] | None = None
     ) -> None:
         self.texts = texts
-        size = vocabulary(texts, *([held] if held else []))
-        if held is not None:
+        size = vocabulary(texts, *([held_out] if held_out else []))
+        if held_out is not None:
             fold = np.full(len(texts), -1)
-            self.read = [token_counts(held, np.ones(len(held), dtype=bool), size)]
+            self.read = [token_counts(held_out, np.ones(len(held_out), dtype=bool), size)]
         else:
             forget = texts.domains == FORGET
             fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
             self.read = [token_counts(texts, fold == number, size) for number in range(PROXY_FOLDS)]
         self.fold = np.repeat(fold, texts.lengths)
         counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
-        of_folds = [counts - read * (held is None) for read in self.read]
+        of_folds = [counts - read * (held_out is None) for read in self.read]
         self.full = [of_fold.sum(axis=0) for of_fold in of_folds]
         self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
         self.gap = float((gold - self.start)[0])

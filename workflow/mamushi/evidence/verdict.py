@@ -230,13 +230,13 @@ def judge_scores(
     ``refitted`` it is unknown what the scores have lost.
     """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
-    kept, seen = scores.kept(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    share, seen = scores.learnable_share(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
     reason = untold(columns)
     if reason is None and low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
-    if reason is None and kept < KEPT:
+    if reason is None and share < KEPT:
         reason = (
-            f"the scores are mostly their estimator's noise: they hold {kept:.2f} of the "
+            f"the scores are mostly their estimator's noise: they hold {share:.2f} of the "
             f"separation that these texts can teach ({seen})"
         )
     quotient = {row["check"]: row for row in checked}["psi_over_phi"]
@@ -250,7 +250,7 @@ def judge_scores(
     elif auc_low is not None:
         words = f"{strength(auc_low)} separation: {words}"
     return {
-        **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": kept, "reason": reason},
+        **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": share, "reason": reason},
         **{"texts": asdict(texts), "refitted": refitted, "words": f"{words}; {texts.words()}"},
         "withheld": reason or texts.reason or (None if refitted else NOT_REFITTED),
     }
