@@ -249,8 +249,8 @@ def _padded(
         q, k, v = (_Spread.apply(x, layout.source, layout.back) for x in (q, k, v))
     sizes = [texts * length for texts, length in shapes]
     names = []
-    for shape, *parts in zip(shapes, q.split(sizes), k.split(sizes), v.split(sizes), strict=True):
-        query, key, value = (x.unflatten(0, shape).transpose(1, 2) for x in parts)
+    for shape, *group in zip(shapes, q.split(sizes), k.split(sizes), v.split(sizes), strict=True):
+        query, key, value = (x.unflatten(0, shape).transpose(1, 2) for x in group)
         local_window = window if window is not None and window < shape[1] else None
         if softcap is not None:
             mask = documents.mask(shape[1], local_window, q.device)

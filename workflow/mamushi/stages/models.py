@@ -147,7 +147,7 @@ def embed(
             accelerator=accelerator,
         )
         if accelerator.is_main_process and len(texts) > BLOCK:
-            with atomic(path) as part, part.open("wb") as file:
+            with atomic(path) as draft, draft.open("wb") as file:
                 np.save(file, vectors)
         return vectors
 
