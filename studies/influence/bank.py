@@ -49,7 +49,7 @@ from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi.unlearning.relearning import relearn
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
-    Kept,
+    Sums,
     count_predicted,
     draw_targets,
     points_of,
@@ -344,7 +344,7 @@ class Cell:
                 bank.accelerator,
                 bank.training,
                 points=points_of(bank.steps, POINTS),
-                kept=Kept(part, "", np.zeros(count_predicted(bank.ranked))),
+                sums=Sums(part, "", np.zeros(count_predicted(bank.ranked))),
             )
             bank.train(self.seed, bank.ranked, None, meter.updated)
             part.replace(slopes)

@@ -23,7 +23,7 @@ from mamushi.selection.metrics import auc
 from mamushi_extras.influence.measuring import (
     STEP,
     InfluenceMeter,
-    Kept,
+    Sums,
     draw_targets,
     points_of,
 )
@@ -106,8 +106,8 @@ def measured(language_model: PreTrainedModel, tmp_path: Path, **changes: Any) ->
     how = HOW | changes
     freeze(language_model, how)
     accelerator = device.accelerator(str(how["precision"]))
-    kept = Kept(tmp_path / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
-    meter = Compared(language_model, TEXTS, TARGETS, accelerator, how, points=POINTS, kept=kept)
+    sums = Sums(tmp_path / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
+    meter = Compared(language_model, TEXTS, TARGETS, accelerator, how, points=POINTS, sums=sums)
     read = (language_model, TEXTS)
     finetune(*read, how, total=4, seed=1, accelerator=accelerator, updated=meter.updated)
     return meter
@@ -120,8 +120,8 @@ def apart(found: np.ndarray[Any, Any], expected: Any) -> float:
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
 def test_it_is_the_slope_of_each_tokens_loss(family: str, tmp_path: Path) -> None:
     meter = measured(exact(model(family)), tmp_path)
-    assert meter.kept.steps == POINTS
-    assert apart(meter.kept.total, meter.reference) < 1e-3
+    assert meter.sums.steps == POINTS
+    assert apart(meter.sums.total, meter.reference) < 1e-3
 
 
 def test_the_training_is_not_changed_by_it(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_it_is_near_in_half_precision(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(STEP, "bf16", 3e-4)
     short = measured(model("llama"), tmp_path, **changes)
     assert (whole.eps, suited.eps) == (3e-4, 3e-3)
-    total = whole.kept.total
-    assert np.corrcoef(suited.kept.total, total)[0, 1] > 0.9
-    assert apart(suited.kept.total, total) < 0.5 * apart(short.kept.total, total)
+    total = whole.sums.total
+    assert np.corrcoef(suited.sums.total, total)[0, 1] > 0.9
+    assert apart(suited.sums.total, total) < 0.5 * apart(short.sums.total, total)
 
 
 def test_points_are_evenly_spaced_and_end_with_the_training() -> None:
@@ -166,13 +166,13 @@ def test_targets_go_by_id_and_have_a_token_to_predict() -> None:
 
 def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    kept = Kept(tmp_path / "points", "run", np.zeros(3))
-    kept.add(2, np.ones(3))
+    sums = Sums(tmp_path / "points", "run", np.zeros(3))
+    sums.add(2, np.ones(3))
     state.touch()
-    again = Kept(kept.path, "run", np.zeros(3))
+    again = Sums(sums.path, "run", np.zeros(3))
     again.restore(state)
     assert again.steps == [2] and again.total.tolist() == [1.0] * 3 and state.exists()
-    Kept(kept.path, "another run", np.zeros(3)).restore(state)
+    Sums(sums.path, "another run", np.zeros(3)).restore(state)
     assert not state.exists()
 
 
@@ -203,17 +203,17 @@ def test_what_teaches_the_domain_goes_before_noise_of_it(tmp_path: Path) -> None
                 parameter *= 0.1
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
-    kept = Kept(tmp_path / "points", "run", np.zeros(11 * len(texts)))
+    sums = Sums(tmp_path / "points", "run", np.zeros(11 * len(texts)))
     points = points_of(16, 3)
     read = (language_model, texts)
-    meter = InfluenceMeter(*read, targets, accelerator, how, points=points, kept=kept)
+    meter = InfluenceMeter(*read, targets, accelerator, how, points=points, sums=sums)
     finetune(*read, how, total=16, seed=1, accelerator=accelerator, updated=meter.updated)
-    sums = kept.total.reshape(-1, 11).sum(axis=1)
+    per_text = sums.total.reshape(-1, 11).sum(axis=1)
     teaches = np.arange(len(texts)) % 4 == 0
     forget = domains == FORGET
-    assert auc(sums[forget], teaches[forget]) > 0.8
+    assert auc(per_text[forget], teaches[forget]) > 0.8
     # Retain texts help none of the forget texts, and much is taken off for helping each other.
-    assert auc(sums, forget) > 0.95 and (sums[~forget] < 0).all()
+    assert auc(per_text, forget) > 0.95 and (per_text[~forget] < 0).all()
 
 
 SHARDED = """
@@ -236,11 +236,11 @@ def sharded(folder: Path) -> np.ndarray[Any, Any]:
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
     sharding.shard(language_model, accelerator)
-    kept = Kept(folder / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
+    sums = Sums(folder / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
     read = (language_model, TEXTS)
-    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], kept=kept)
+    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], sums=sums)
     finetune(*read, how, total=2, seed=1, accelerator=accelerator, updated=meter.updated)
-    return kept.total
+    return sums.total
 
 
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:

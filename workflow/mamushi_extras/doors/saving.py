@@ -211,8 +211,8 @@ def write_scorer(listed: Path, out: Path) -> None:
 def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> None:
     """Write weights beside the metadata of a scorer."""
     tensors = {name: np.ascontiguousarray(array) for name, array in weights.items()}
-    with atomic(out) as part:
-        save_file(tensors, part, metadata=header(metadata))
+    with atomic(out) as draft:
+        save_file(tensors, draft, metadata=header(metadata))
 
 
 def _irreproducible(embedded: Mapping[str, Any], examples: Path) -> str | None:

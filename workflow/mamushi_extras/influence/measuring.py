@@ -79,7 +79,7 @@ def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
 
 
 @dataclass
-class Kept:
+class Sums:
     """What the points so far sum up to, (predicted,), in a file beside the state of the training:
     whole or absent, and of no other run than that of the ``fingerprint``."""
 
@@ -108,8 +108,8 @@ class Kept:
         if launch.is_secondary():
             return
         metadata = json.dumps({"fingerprint": self.fingerprint, "steps": self.steps})
-        with atomic(self.path) as part:
-            save_file({"total": self.total}, part, metadata={"mamushi": metadata})
+        with atomic(self.path) as draft:
+            save_file({"total": self.total}, draft, metadata={"mamushi": metadata})
 
 
 class Slopes:
@@ -182,15 +182,15 @@ class InfluenceMeter(Slopes):
     """Measures the influence of the tokens of ``texts`` at some steps of a training of the model:
     its ``updated`` is that of the ``Objective``."""
 
-    def __init__(self, *how: Any, points: Sequence[int], kept: Kept) -> None:
+    def __init__(self, *how: Any, points: Sequence[int], sums: Sums) -> None:
         super().__init__(*how)
-        self.points, self.kept = points, kept
+        self.points, self.sums = points, sums
 
     def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
         """Measure after ``step`` if it is one of the points and was not measured before; leave
         weights, moments and mode as they were. Raises ``UserError`` for a gradient that is not
         finite."""
-        if step not in self.points or step in self.kept.steps:
+        if step not in self.points or step in self.sums.steps:
             return
         mode = self.model.training
         self.model.eval()
@@ -198,7 +198,7 @@ class InfluenceMeter(Slopes):
         values = precondition(optimizer) * self.slopes()
         optimizer.zero_grad(set_to_none=True)
         self.model.train(mode)
-        self.kept.add(step, values)
+        self.sums.add(step, values)
 
 
 def measure_along_training(
@@ -210,22 +210,22 @@ def measure_along_training(
     training: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
-    kept: Kept,
+    sums: Sums,
     checkpoint: Checkpoint,
 ) -> dict[str, Any]:
-    """Train the model on the texts, and add to what is ``kept`` their influence on at most so many
+    """Train the model on the texts, and add to ``sums`` their influence on at most so many
     targets a domain, of the ``contamination`` section, at some ``points``. Return what the table
     says of it. ``checkpoint`` is that of ``finetune``."""
-    kept.restore(checkpoint.path)
+    sums.restore(checkpoint.path)
     targets = draw_targets(contamination, most, seed)
     total = steps(len(texts), training["batch_size"], training["epochs"])
     how = (model, texts, targets, accelerator, training)
-    meter = InfluenceMeter(*how, points=points_of(total, points), kept=kept)
+    meter = InfluenceMeter(*how, points=points_of(total, points), sums=sums)
     options: dict[str, Any] = {"total": total, "seed": seed, "accelerator": accelerator}
     options |= {"checkpoint": checkpoint, "updated": meter.updated}
     finetune(model, texts, training, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
-    return {"points": kept.steps, "targets": counts, "eps": meter.eps}
+    return {"points": sums.steps, "targets": counts, "eps": meter.eps}
 
 
 def _norm(tensors: Sequence[Tensor]) -> float:

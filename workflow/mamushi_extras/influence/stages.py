@@ -48,7 +48,7 @@ def influence(
     from mamushi.lm.parameters import freeze
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.influence.measuring import (
-        Kept,
+        Sums,
         count_predicted,
         measure_along_training,
         measure_at_weights,
@@ -74,9 +74,9 @@ def influence(
         values, metadata = measure_at_weights(*read, groups, settings.batches, *how)
     else:
         checkpoint = checkpoint_of(out, job)
-        kept = Kept(points, checkpoint.fingerprint, np.zeros(count_predicted(texts)))
-        metadata = measure_along_training(*read, settings.points, *how, kept, checkpoint)
-        values = kept.total
+        sums = Sums(points, checkpoint.fingerprint, np.zeros(count_predicted(texts)))
+        metadata = measure_along_training(*read, settings.points, *how, sums, checkpoint)
+        values = sums.total
     if accelerator.is_main_process:
         fold = metadata.pop("fold", None)
         columns = {

@@ -61,5 +61,5 @@ def ranking(
     named: dict[str, Any] = {"provenance": job.origin, "tokens": [read_json(p) for p in tokens]}
     data = page_data(rankings, partial(read_texts_of, examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
-    with atomic(out) as part:
-        part.write_text(ranking_html(title, data), encoding="utf-8", newline="\n")
+    with atomic(out) as draft:
+        draft.write_text(ranking_html(title, data), encoding="utf-8", newline="\n")

@@ -146,8 +146,8 @@ class TokenRanking:
             edges = [*(np.flatnonzero(np.diff(level)) + 1).tolist(), len(ids)]
             text, ends = text_of(tokenizer, ids.tolist(), edges)
             hidden, bounds = mask(text), zip([0, *ends], ends, edges, strict=False)
-            parts = [[hidden[start:stop], names[level[edge - 1]]] for start, stop, edge in bounds]
-            texts.append({"id": self.texts.ids[self.rows[place]], "parts": parts})
+            spans = [[hidden[start:stop], names[level[edge - 1]]] for start, stop, edge in bounds]
+            texts.append({"id": self.texts.ids[self.rows[place]], "parts": spans})
         return {"tokens": [] if self.compared else self._telling(tokenizer), "texts": texts}
 
     def _telling(self, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:

@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> None:
         origin = provenance({}, scorer=args.scorer)
         write_table(args.out, NEW_SCORES, table, metadata={"provenance": origin})
     else:
-        with atomic(args.out) as part:
-            csv.write_csv(table, part)
+        with atomic(args.out) as draft:
+            csv.write_csv(table, draft)
     rows, unscored = len(table), table["score"].null_count
     print(f"{rows:,} texts scored" + (f", {unscored:,} of them say nothing" if unscored else ""))
     print(args.out)

@@ -44,7 +44,7 @@ def write(spans: Path, out: Path) -> None:
     tokens, examples = files.values()
     read = read_tokens(tokens, examples, INFERENCE, manifest["max_length"])
     texts = masked(read, read_spans(spans))
-    with atomic(out) as part, part.open("w", encoding="utf-8") as file:
+    with atomic(out) as draft, draft.open("w", encoding="utf-8") as file:
         for row in range(len(texts)):
             ids, counted = texts[row].tolist(), texts.weights_of(row).tolist()
             labels = [i if weight else IGNORED for i, weight in zip(ids, counted, strict=True)]
