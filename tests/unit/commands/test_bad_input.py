@@ -24,7 +24,6 @@ import pytest
 import yaml
 
 from mamushi.cli import main
-from mamushi.io.files import write_json
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 
@@ -41,7 +40,6 @@ SHORT = {
     "CORPUS": ["d.csv", "--text", "text", "--model", "model"],
     "VECTORS": [*INIT, "--id", "id", "--embeddings"],
     "RANKED": [f"{RANKED}.parquet"],
-    "LONG.csv": ["x" * 300 + ".csv"],
 }
 """Words that stand for others in the commands of the table."""
 
@@ -117,12 +115,11 @@ def fill(folder: Path) -> None:
         **{name: content for name, (content, _) in TABLE["tables"].items()},
         **{name: content for name, (content, _) in TABLE["yaml"].items()},
         **{name: changed(change) for name, change in CHANGED.items()},
-        **{"d.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE, "foreign.txt": "y\nz\n"},
+        **{"d.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE},
         **{"own.txt": "my own", "other.csv": "id,text\nx,y\n"},
         "nested.jsonl": json.dumps({"id": "c1", "doc": {"text": "words"}, "kind": 1}) + "\n",
         "twice.csv": text + ROWS[1] + "\n",
         **{f"{name}.jsonl": lines(texts) for name, texts in EXAMPLES.items()},
-        **{"textual.json": "words", "foreign.json": "{}"},
         "labels.json": '{"labels": {"x": "no"}}',
         **{"full/file": "my own", "a{b}/d.csv": text, "model/config.json": "{}"},
         **{"pickled/config.json": "{}", "pickled/pytorch_model.bin": b"\x80\4N."},
@@ -133,9 +130,7 @@ def fill(folder: Path) -> None:
     rows = [{"id": f"c{i}", "vector": [0.5, float(i)]} for i in range(1, 41)]
     pq.write_table(pa.Table.from_pylist(rows), "vectors.parquet")
     ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=folder / "d.csv")
-    shutil.copy(ranked.with_suffix(".json"), "moved.json")
     shutil.copy(ranked.with_suffix(".json"), "manifest.json")
-    pq.write_table(pq.read_table(ranked).slice(0, 1), "moved.parquet")
 
 
 def content(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -199,9 +194,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table and a removal list of it."""
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("\n".join([*ROWS, ""]), encoding="utf-8")
-    ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=tmp_path / "d.csv")
-    shutil.copy(ranked.with_suffix(".json"), "moved.json")
-    write_json("foreign/audit.json", {})
+    removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=tmp_path / "d.csv")
     return tmp_path
 
 
@@ -219,17 +212,8 @@ def test_all_mistakes_of_a_configuration_are_told_a_line_each(
 
 def test_who_reads_may_stop(folder: Path) -> None:
     """As in `mamushi show | head -1`: no traceback."""
-    command = [
-        sys.executable,
-        "-m",
-        "mamushi",
-        "export",
-        f"{RANKED}.parquet",
-        "--to",
-        "ids",
-        "--out",
-        "ids",
-    ]
+    export = ["export", f"{RANKED}.parquet", "--to", "ids", "--out", "ids"]
+    command = [sys.executable, "-m", "mamushi", *export]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     read, write = os.pipe()
     os.close(read)
