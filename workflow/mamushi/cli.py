@@ -170,7 +170,7 @@ def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], be
         # The command that started this process has looked after all of this.
         job.run()
         return 0
-    with locks.claimed(job.outputs):
+    with locks.claim_outputs(job.outputs):
         card = job.arguments.get("model_card")
         count = launch.process_count(card) if module.is_on_gpu else 1
         # Only now: who waits for another process holds no GPU.
@@ -189,7 +189,7 @@ def _device(count: int, job: stage.Job) -> Iterator[None]:
     """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
     Raises ``UserError`` where it would hold one and could not use it."""
     is_on_gpu = job.stage.is_on_gpu and job.execution.device == "auto"
-    with locks.leased(is_on_gpu, count) as lease:
+    with locks.lease_gpus(is_on_gpu, count) as lease:
         if job.stage.is_on_gpu and not is_on_gpu:
             # A scheduler may show one all the same.
             os.environ[machine.VISIBLE] = ""

@@ -19,7 +19,7 @@ from types import FrameType
 from mamushi.config.kinds import Config
 from mamushi.errors import UserError
 from mamushi.running import warm
-from mamushi.running.interruption import Notice, handled
+from mamushi.running.interruption import Notice, handle_signals
 from mamushi.running.locks import exclusive
 from mamushi.running.stage import stages
 
@@ -56,7 +56,7 @@ def only_run() -> contextlib.AbstractContextManager[None]:
 def begin(config: Config) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
     _closing.enter_context(only_run())
-    _closing.enter_context(handled(_stop, (signal.SIGTERM, signal.SIGINT)))
+    _closing.enter_context(handle_signals(_stop, (signal.SIGTERM, signal.SIGINT)))
     models = config["models"]
     # Where most of what jobs take is their imports, one process does them for all.
     is_short = all(model["contaminated"] for model in models.values())
@@ -66,7 +66,7 @@ def begin(config: Config) -> None:
         libraries = warm.OF_VECTORS if are_vectors else warm.LIBRARIES
         modules = {entry.module.__name__ for entry in stages().values()}
         _closing.callback(os.environ.pop, warm.SOCKET)
-        _closing.enter_context(warm.start([*libraries, *OF_JOBS, *sorted(modules)]))
+        _closing.enter_context(warm.start_server([*libraries, *OF_JOBS, *sorted(modules)]))
 
 
 def end(configfiles: Iterable[str | Path], config: Config) -> None:

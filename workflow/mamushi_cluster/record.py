@@ -71,7 +71,7 @@ def date_back(config: Mapping[str, Any]) -> list[str]:
     forced = []
     for first, entry in read_json(RECORD).items():
         files = [Path(path) for path in entry["dates"] if Path(path).is_file()]
-        if not files or entry["dates"] != _dates(files) or _is_asked(entry, config):
+        if not files or entry["dates"] != _dates(files) or _matches_settings(entry, config):
             continue
         if entry["stage"] in UNDATED:
             forced.append(first)
@@ -89,7 +89,7 @@ def require_forced(config: Mapping[str, Any], words: Sequence[str]) -> None:
         raise UserError("was ranked under another configuration", where=forced[0], do=do)
 
 
-def _is_asked(entry: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+def _matches_settings(entry: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
     """Tell whether a configuration has the settings of an entry, or nothing of its names."""
     try:
         settings = stages()[entry["stage"]].settings_text(config, **entry["wildcards"])

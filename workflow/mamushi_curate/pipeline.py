@@ -19,7 +19,7 @@ from typing import Any
 from mamushi.config import grid, selectors
 from mamushi.config.sources import fetched_urls, local_vectors, unlabelled
 from mamushi.io import paths
-from mamushi.running.locks import claimed, leased
+from mamushi.running.locks import claim_outputs, lease_gpus
 from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, scheduled, variables
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
@@ -267,7 +267,7 @@ class Pipeline:
         name = stage.name.replace("-", "_")
         log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
-        with variables(**({} if sees_gpu else {VISIBLE: ""})), claimed(job.outputs):
+        with variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 with _logged(log.with_name(f"{log.name}.log")):
                     job.run()
@@ -340,7 +340,7 @@ def open_pipeline(
         os.environ[WORKERS] = str(args.cores)
     is_on_gpu = "source" in config["models"][cell["model"]]
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
-    with hooks.only_run(), leased(is_on_gpu) as lease:
+    with hooks.only_run(), lease_gpus(is_on_gpu) as lease:
         gpus = (lease or scheduled()) if is_on_gpu else None
         yield partial(Pipeline, cell=cell, record=Record([configfile]), gpus=gpus)
     shutil.rmtree(paths.CLAIMS, ignore_errors=True)

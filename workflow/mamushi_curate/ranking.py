@@ -133,7 +133,7 @@ def _rank(config: dict[str, Any], budgets: Sequence[float], folder: Any, rows: i
     root, selector = Path(folder.name), config["grid"]["selectors"][0]
     cell = {"dataset": DATASET, "model": MODEL, "seed": config["grid"]["seeds"][0]}
     first, likely, share = Pipeline(complete(config), cell, root), None, None
-    with as_in_a_command(gpu=True), device.unchanged():
+    with as_in_a_command(gpu=True), device.restore_settings():
         first.make(first.make_examples)
         texts = read_table(first.path(paths.EXAMPLES), schemas.EXAMPLES, ["text"])["text"]
         init.refuse_numbers(texts.to_pylist(), first.config["datasets"][DATASET])

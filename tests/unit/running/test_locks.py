@@ -11,14 +11,14 @@ import pytest
 from filelock import FileLock
 
 from mamushi.running import locks
-from mamushi.running.locks import SWITCH, VISIBLE, leased
+from mamushi.running.locks import SWITCH, VISIBLE, lease_gpus
 from tests.support.processes import until
 from tests.support.workflow import ROOT, environment
 
 HOLDER = """
 import os, time
 from pathlib import Path
-from mamushi.running.locks import claimed, leased
+from mamushi.running.locks import claim_outputs, lease_gpus
 with {holding}:
     print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
     time.sleep(60)
@@ -64,9 +64,9 @@ def kill(process: "subprocess.Popen[str]") -> None:
 def test_who_comes_second_waits_until_the_first_is_killed(
     start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = start("claimed([Path('results/a')])")
+    first = start("claim_outputs([Path('results/a')])")
     assert gpus_of(first) == "0,1"
-    with locks.claimed([Path("results/b")]):
+    with locks.claim_outputs([Path("results/b")]):
         assert capsys.readouterr().err == ""
     acquire = FileLock.acquire
 
@@ -76,7 +76,7 @@ def test_who_comes_second_waits_until_the_first_is_killed(
         return acquire(lock, **options)
 
     monkeypatch.setattr(FileLock, "acquire", acquire_later)
-    with locks.claimed([Path("results/a").absolute()]):
+    with locks.claim_outputs([Path("results/a").absolute()]):
         said = capsys.readouterr().err
     assert said == "waiting for another process, which writes the same results/a\n"
 
@@ -95,11 +95,11 @@ def test_a_file_system_without_locks_lets_all_in(
 def test_each_job_sees_a_gpu_of_its_own_and_the_next_one_waits(
     start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = start("leased(True)"), start("leased(True)")
+    first, second = start("lease_gpus(True)"), start("lease_gpus(True)")
     seen = [gpus_of(first), gpus_of(second)]
     assert sorted(seen) == ["0", "1"]
     monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=lambda seconds: kill(first)))
-    with leased(True) as name:
+    with lease_gpus(True) as name:
         assert name == seen[0] == os.environ[VISIBLE]
     said = capsys.readouterr().err.splitlines()
     assert said == ["waiting for 1 of 2 GPUs, which other jobs have leased", f"on GPU {seen[0]}"]
@@ -107,11 +107,11 @@ def test_each_job_sees_a_gpu_of_its_own_and_the_next_one_waits(
 
 
 def test_several_are_leased_together_or_not_at_all(start: Start) -> None:
-    one = start("leased(True)")
+    one = start("lease_gpus(True)")
     assert gpus_of(one)
-    both = start("leased(True, 2)")
+    both = start("lease_gpus(True, 2)")
     # While the second waits, the free one is not held.
-    with leased(True):
+    with lease_gpus(True):
         pass
     kill(one)
     until(lambda: one.poll() is not None)
@@ -123,5 +123,5 @@ def test_nothing_is_leased_where_something_else_hands_them_out(
     start: Start, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    with leased(True) as lease:
+    with lease_gpus(True) as lease:
         assert lease is None and os.environ[VISIBLE] == "0,1"

@@ -27,7 +27,7 @@ sys.exit(int(sys.argv[1]))
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     monkeypatch.setenv(warm.SOCKET, "")
-    process = warm.start(["json"])
+    process = warm.start_server(["json"])
     yield process
     assert process.stdin is not None
     process.stdin.close()

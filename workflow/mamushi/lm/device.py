@@ -56,7 +56,7 @@ def reproducible(seed: int) -> None:
 
 
 @contextmanager
-def unchanged() -> Iterator[None]:
+def restore_settings() -> Iterator[None]:
     """Leave to the rest of the process what ``reproducible`` sets within the block."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     mode = torch.get_deterministic_debug_mode()

@@ -41,7 +41,7 @@ class HeadEdit(nn.Module):
         for name in ("bias", "A", "B", "c"):
             self.register_buffer(name, tensors.get(name))
 
-    def term(self, hidden: Tensor, columns: Tensor | slice) -> Tensor:
+    def logit_term(self, hidden: Tensor, columns: Tensor | slice) -> Tensor:
         """Return e(h) of the tokens ``columns`` (T,): (T,), the same for all states, or for each of
         ``hidden`` (rows, width) log sigmoid((A h) . B_v + c_v), (rows, T)."""
         if self.bias is not None:
@@ -72,7 +72,7 @@ class EditedHead(nn.Module):
         ``columns`` (T,), at least in fp32."""
         logits = logits_of(self.head, self.cap, hidden, columns, self.scale)
         exact = torch.promote_types(logits.dtype, torch.float32)
-        term = self.edit.term(hidden, slice(None) if columns is None else columns)
+        term = self.edit.logit_term(hidden, slice(None) if columns is None else columns)
         return logits.to(exact) / self.edit.temperature + self.edit.strength * term
 
 

@@ -161,7 +161,7 @@ class Training:
         with (
             # A step of several processes that fails in one of them cannot be taken again.
             deterministic(strict=self.accelerator.num_processes == 1),
-            interruption.noticed(self.checkpoint is not None) as notice,
+            interruption.notice_signals(self.checkpoint is not None) as notice,
             Progress(self.total, self.objective.name, "step", start=start) as progress,
         ):
             for number in range(start, self.total):

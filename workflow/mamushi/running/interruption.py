@@ -64,7 +64,7 @@ class Notice:
 
 
 @contextlib.contextmanager
-def handled(
+def handle_signals(
     handler: Callable[[int, FrameType | None], object], numbers: Iterable[int] = SIGNALS
 ) -> Iterator[None]:
     """Let ``handler`` answer these signals within the block. Those that are ignored (as SIGHUP is
@@ -83,10 +83,10 @@ def handled(
 
 
 @contextlib.contextmanager
-def noticed(savable: bool) -> Iterator[Notice]:
+def notice_signals(savable: bool) -> Iterator[Notice]:
     """Note signals to end within the block; change nothing for a loop that cannot save."""
     notice = Notice()
-    with handled(notice.note, SIGNALS if savable else ()):
+    with handle_signals(notice.note, SIGNALS if savable else ()):
         yield notice
 
 
@@ -99,6 +99,6 @@ def wait_for(process: subprocess.Popen[Any]) -> tuple[int, int | None]:
         received.append(number)
         process.terminate()
 
-    with handled(pass_on):
+    with handle_signals(pass_on):
         status = process.wait()
     return status, received[-1] if received else None

@@ -62,7 +62,7 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
 
 
 @contextlib.contextmanager
-def claimed(outputs: Sequence[Path]) -> Iterator[None]:
+def claim_outputs(outputs: Sequence[Path]) -> Iterator[None]:
     """Let no other process write these outputs within the block, if they are results: what a user
     writes elsewhere is the user's own business."""
     claims, primary = Path(paths.CLAIMS), os.path.relpath(outputs[0])
@@ -74,7 +74,7 @@ def claimed(outputs: Sequence[Path]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def leased(gpu: bool, count: int = 1) -> Iterator[str | None]:
+def lease_gpus(gpu: bool, count: int = 1) -> Iterator[str | None]:
     """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
     Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
     first asked for anything. Raises ``UserError`` where there are fewer GPUs than are asked

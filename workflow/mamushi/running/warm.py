@@ -42,7 +42,7 @@ LIBRARIES = (
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 
 
-def start(libraries: Sequence[str] = LIBRARIES) -> "subprocess.Popen[bytes]":
+def start_server(libraries: Sequence[str] = LIBRARIES) -> "subprocess.Popen[bytes]":
     """Start a server for the jobs of this process, in a folder that no other user can enter."""
     os.environ[SOCKET] = path = os.path.join(tempfile.mkdtemp(prefix="mamushi-"), "socket")
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -89,13 +89,13 @@ def serve(path: str, libraries: Sequence[str], run: Callable[[list[str]], object
         while 0 not in select.select([0, listening.fileno()], [], [])[0]:
             line, _ = listening.accept()
             if os.fork() == 0:
-                _be_job(line, run)
+                _become_job(line, run)
             line.close()
     os.unlink(path)
     os.rmdir(os.path.dirname(path))
 
 
-def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
+def _become_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
     """Become the process of a command, and end with its status."""
     for number in (*SIGNALS, signal.SIGCHLD):
         default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL

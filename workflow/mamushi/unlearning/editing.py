@@ -147,7 +147,7 @@ def harms(
             hidden, tokens = retain.hidden[rows], retain.tokens[rows]
             with accelerator.autocast():
                 logits = logits_of(head, cap, hidden, scale=scale).float()
-                term = edit.term(hidden, slice(None))
+                term = edit.logit_term(hidden, slice(None))
             start = functional.cross_entropy(logits, tokens, reduction="sum")
             edited, rises = torch.empty_like(logits), []
             for strength, temperature in grid:

@@ -36,7 +36,7 @@ class SaliencyMask:
         loss_of.zero_grad(set_to_none=True)
         self._held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
         masked = sum(int(mask.sum()) for _, mask, _ in self._held)
-        self.masked = summed(masked, accelerator)
+        self.masked = sum_over_processes(masked, accelerator)
         """Weights that stay, of all processes."""
 
     def mask_gradients(self) -> None:
@@ -79,16 +79,16 @@ def largest(
     # Bits of floats that are not negative sort like the floats.
     bits = {n: t.detach().float().abs().view(torch.int32) for n, t in values.items()}
 
-    def above(limit: int) -> int:
-        return summed(sum(int((t > limit).sum()) for t in bits.values()), accelerator)
+    def count_above(limit: int) -> int:
+        return sum_over_processes(sum(int((t > limit).sum()) for t in bits.values()), accelerator)
 
-    n = summed(sum(tensor.numel() for tensor in bits.values()), accelerator)
+    n = sum_over_processes(sum(tensor.numel() for tensor in bits.values()), accelerator)
     keep = n - int(Fraction(str(sparsity)) * n)
     # By halving, since a sort of 10^9 weights would need tens of gigabytes.
-    cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda limit: -above(limit))
+    cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda limit: -count_above(limit))
     return {name: tensor >= cut for name, tensor in bits.items()}
 
 
-def summed(count: int, accelerator: Accelerator) -> int:
+def sum_over_processes(count: int, accelerator: Accelerator) -> int:
     """Return the sum of a count over all processes."""
     return int(accelerator.reduce(torch.tensor(count, device=accelerator.device), "sum"))
