@@ -64,7 +64,7 @@ def suggestion(wrong: object, names: Iterable[object]) -> str:
     return f"; did you mean {words[near[0]]!r}?" if near else ""
 
 
-def instead(wrong: object, names: Iterable[str]) -> str:
+def choices(wrong: object, names: Iterable[str]) -> str:
     """Return what a wrong name may have meant, and all names that there are."""
     words = sorted(names)
     return f"{suggestion(wrong, words)} known are: {', '.join(words)}".removeprefix("; ").strip()

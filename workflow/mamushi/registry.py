@@ -33,7 +33,7 @@ from types import ModuleType
 from typing import Any
 
 from mamushi.config.kinds import Section, defaults
-from mamushi.errors import UserError, instead
+from mamushi.errors import UserError, choices
 
 PACKAGES = Path(__file__).parents[1]
 PLUGIN_FOLDERS = {
@@ -153,7 +153,7 @@ def plugins(kind: str) -> Mapping[str, Plugin]:
 def plugin(kind: str, name: str) -> Plugin:
     """Return the plug-in of that name. Raises ``UserError`` that lists all names."""
     if name not in plugins(kind):
-        raise UserError(f"unknown {kind} {name!r}", do=instead(name, plugins(kind)))
+        raise UserError(f"unknown {kind} {name!r}", do=choices(name, plugins(kind)))
     return plugins(kind)[name]
 
 

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from mamushi.data.labels import read_texts
 from mamushi.evidence.confounds import correlation, leaking_columns, stratified_auc, stratum
-from mamushi.evidence.verdict import untold
+from mamushi.evidence.verdict import leak_reason
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from tests.support.score_files import write_examples
@@ -110,5 +110,5 @@ def test_a_source_that_gives_the_label_away_is_named_with_what_is_left_among_equ
         within = norm.cdf(true / np.sqrt(2))
         assert rows["source"]["low"] < within < rows["source"]["high"]
         # Where nothing is left, no budget is named.
-        reason = untold([*rows.values()])
+        reason = leak_reason([*rows.values()])
         assert (reason is None) == (true > 0)

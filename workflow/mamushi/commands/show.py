@@ -68,7 +68,7 @@ def _cell(
     root: Path, dataset: str, model: str, seed: int, manifests: Sequence[Manifest], texts: bool
 ) -> Iterator[str]:
     """Yield the lines of a dataset, model and seed."""
-    from mamushi.evidence.advice import advised, first_budget, take
+    from mamushi.evidence.advice import advised, first_budget, row_for_budget
     from mamushi.evidence.ranking import cut
     from mamushi.evidence.verdict import leading
 
@@ -86,7 +86,7 @@ def _cell(
     if partly := cut(root, cell):
         yield f"  cut       {partly}"
     for selector in order:
-        yield from _ranking(selector, lists[selector], _list)
+        yield from _ranking_lines(selector, lists[selector], _list)
     if texts:
         longest = max(one["removed"] for one in best)
         yield from _texts(root, {**cell, "selector": order[0]}, longest)
@@ -97,12 +97,12 @@ def _cell(
     if paths.under(root, paths.FRONTIER, **cell).is_file():
         root_option = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{root_option}"
-    taken = take(best, first_budget(advised(root, cell).get(order[0])))
+    taken = row_for_budget(best, first_budget(advised(root, cell).get(order[0])))
     if _is_to_act_on(taken):
         yield f"  remove    mamushi apply {taken['path']} {table_options(root, cell)}"
 
 
-def _ranking(
+def _ranking_lines(
     who: str, lists: Sequence[Manifest], describe: Callable[[Manifest], str]
 ) -> Iterator[str]:
     """Yield what a ranking is worth, and two lines for each of its lists; of a comparison, of which
@@ -138,7 +138,7 @@ def _masked(manifests: Sequence[Manifest]) -> Iterator[str]:
     for manifest in manifests:
         rankings["{dataset}, {model}, seed {seed}, {selector}".format(**manifest)].append(manifest)
     for who, spans in rankings.items():
-        yield from _ranking(who, spans, _spans)
+        yield from _ranking_lines(who, spans, _spans)
     for manifest in [*filter(_is_to_act_on, manifests)][:1]:
         yield f"  hand over mamushi export {manifest['path']} --to labels --out masked.jsonl"
 

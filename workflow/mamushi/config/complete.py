@@ -19,7 +19,7 @@ from mamushi.config import sections
 from mamushi.config.kinds import Config, ConfigError, Section, read_section, refuse
 from mamushi.config.selectors import derives, kind_of, of_texts, scores_both
 from mamushi.config.sources import raw_paths, vector_shards
-from mamushi.errors import UserError, instead
+from mamushi.errors import UserError, choices
 from mamushi.io.copies import is_remote
 from mamushi.io.model_files import source_mistake
 from mamushi.io.tabular import no_file
@@ -72,7 +72,7 @@ def _read_definition(full: Config, kind: str, name: str, definition: Config) -> 
         definition, training = default | dict(definition), full["unlearning"]["training"]
         of = definition.get("kind")
         if not isinstance(of, str) or of not in plugins(kind):
-            raise ConfigError([f"{at}.kind: {of!r} is not allowed; {instead(of, plugins(kind))}"])
+            raise ConfigError([f"{at}.kind: {of!r} is not allowed; {choices(of, plugins(kind))}"])
         section = plugin_section(kind, of)
     changes = definition.get("training", {})
     if "training" in section.model_fields and isinstance(changes, dict):
@@ -186,7 +186,7 @@ def check_names(full: Config) -> Iterator[str]:
             if name not in defined[section]:
                 unknown.setdefault((section, name), at)
     for (section, name), at in unknown.items():
-        yield f"{at}: unknown {section[:-1]} {name!r}; {instead(name, defined[section])}"
+        yield f"{at}: unknown {section[:-1]} {name!r}; {choices(name, defined[section])}"
     for name in full["unlearners"].keys() & {*RESERVED}:
         yield f"unlearners.{name}: this name is taken in the tables; choose another"
 

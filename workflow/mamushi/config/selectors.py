@@ -36,7 +36,7 @@ def derives(config: Config, selector: str) -> str | None:
     return base
 
 
-def chain(config: Config, selector: str) -> list[str]:
+def derivation_chain(config: Config, selector: str) -> list[str]:
     """Return a selector, the one that it derives from, and so on, until one comes back."""
     links = [selector]
     while (base := derives(config, links[-1])) is not None and base not in links:
@@ -46,14 +46,14 @@ def chain(config: Config, selector: str) -> list[str]:
 
 def scores_both(config: Config, selector: str) -> bool:
     """Return whether a selector gives texts of both domains a score."""
-    kinds = [kind_of(config, link) for link in chain(config, selector)]
+    kinds = [kind_of(config, link) for link in derivation_chain(config, selector)]
     return kinds[0].unit == "texts" and all(kind.retain_scores for kind in kinds)
 
 
 def is_refitted(config: Config, selector: str) -> bool:
     """Return whether a selector's scores can be made again with other seeds, and those that it
     derives from."""
-    return all(kind_of(config, link).refits for link in chain(config, selector))
+    return all(kind_of(config, link).refits for link in derivation_chain(config, selector))
 
 
 def foreseen(config: Config) -> list[str]:

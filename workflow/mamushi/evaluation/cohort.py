@@ -87,14 +87,14 @@ class Cohort:
         return read_texts(self.examples, self.held_out["id"])
 
     @cached_property
-    def raked(self) -> NDArray[np.bool_]:
+    def is_raked(self) -> NDArray[np.bool_]:
         """Whether the NLL of a text is known without word frequencies (n,)."""
         return np.asarray(np.isfinite(self.nll("gold", deep=True).sum(axis=0)))
 
     def texts_of(self, domain: str, *, deep: bool = False) -> TextSet:
         """Return the texts of a domain with a token to predict; with ``deep``, those whose NLL is
         known without word frequencies."""
-        inside = self.raked if deep else self.tokens > 0
+        inside = self.is_raked if deep else self.tokens > 0
         return self.subset(np.flatnonzero(inside & (self.texts.forget == (domain == FORGET))))
 
     def subset(self, rows: NDArray[np.int64]) -> TextSet:

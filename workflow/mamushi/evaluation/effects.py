@@ -122,7 +122,7 @@ def _effect_rows(
         }
         budget = BudgetModels.read(cohort, retrained, by_chance, False)
         deep = None
-        if cohort.raked.any():
+        if cohort.is_raked.any():
             deep = BudgetModels.read(cohort, retrained, by_chance, True)
         for selector, lists in budget.lists.items():
             nll, gained = budget.nll(selector), None

@@ -163,7 +163,7 @@ def deep_gaps(
     points: dict[tuple[Any, ...], float] = {}
     budgets: dict[tuple[str, ...], _Row] = {}
     for cohort in cohorts(grid, root):
-        start, texts = starts[cohort.model], cohort.subset(np.flatnonzero(cohort.raked))
+        start, texts = starts[cohort.model], cohort.subset(np.flatnonzero(cohort.is_raked))
         low, high = (cohort.nll(arm, deep=True)[:, texts.rows] for arm in (start, "gold"))
         reason = why_no_deep_gap(low, high, texts)
         for *pair, models in swept_arms(grid, start, sweeps, cohort.dataset, cohort.model):

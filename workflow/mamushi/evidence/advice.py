@@ -84,7 +84,7 @@ def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, AdviceRow]:
     return {row["selector"]: row for row in advice(frontier, [("removal", 0.5)], foreseen)}
 
 
-def take(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
+def row_for_budget(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
     """Return which of a selector's lists, or rows of a table, by their budgets, is the one for a
     ``budget``: the first that is as large, the last where none is, and the first for None."""
     if budget is None:
@@ -125,16 +125,16 @@ def advice(
         if not (0 <= value < math.inf if target == "preservation" else 0 < value <= 1):
             raise UserError(f"{target}: {value} is no {TARGETS[target][2]}")
         row = dict(zip(("dataset", "model", "selector"), key, strict=True))
-        row |= {"target": target, "value": value, **_interval("budget"), "reason": OF_TOKENS}
+        row |= {"target": target, "value": value, **_end_columns("budget"), "reason": OF_TOKENS}
         if key in frontiers:
             row |= predicted_budget(frontiers[key], target, value)
-        row |= _interval("retraining")
+        row |= _end_columns("retraining")
         if target == "removal" and key in expected:
             mean = np.mean([_column(curve, "recovered") for curve in expected[key]], axis=0)
             need = budget(mean, _column(expected[key][0], "beta"), value)
             if need is not None:
                 ends = max(need - HALF_WIDTH, 0.0), min(need + HALF_WIDTH, 1.0)
-                row |= _interval("retraining", need, *ends)
+                row |= _end_columns("retraining", need, *ends)
         rows.append(row)
     return rows
 
@@ -161,10 +161,10 @@ def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[
     elif reason is None and last - first > WIDEST:
         reason = f"all from {first:.2f} to {last:.2f} is as likely"
     ends = () if reason else (float(reached[""].mean()), first, last)
-    return {**_interval("budget", *ends), "reason": reason}
+    return {**_end_columns("budget", *ends), "reason": reason}
 
 
-def _interval(name: str, *values: float) -> dict[str, Any]:
+def _end_columns(name: str, *values: float) -> dict[str, Any]:
     """Return a budget with its ends as columns, None where there are none."""
     return dict(zip((name + end for end in _ENDS), values or (None,) * 3, strict=True))
 

@@ -37,14 +37,14 @@ STRATA = 10
 """Of length, with about as many texts each."""
 
 
-def followed(score: Doubles, forget: Mask, texts: TextProperties) -> list[dict[str, Any]]:
+def find_confounds(score: Doubles, forget: Mask, texts: TextProperties) -> list[dict[str, Any]]:
     """Return what scores (n,) surely follow within the forget domain, the closest first: the
     ``confound``, its ``value`` if that is a category, and the ``measure`` with its ``estimate``."""
     columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
     rows = [
         (beyond, {"confound": name, **row})
         for name, values in columns.items()
-        for beyond, row in _followed(score, values, forget, texts.groups)
+        for beyond, row in _confounds_followed(score, values, forget, texts.groups)
     ]
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
@@ -66,7 +66,7 @@ def leaking_columns(
     for name, values in columns.items():
         strata, interval = value_stratum(values), None
         tells = _tells(strata, forget, 0.01 / len(columns), groups)
-        if tells or any(_followed(score, values, forget, groups)):
+        if tells or any(_confounds_followed(score, values, forget, groups)):
             if not np.isnan(score).any():
                 interval = stratified_auc(score, forget, strata, times, groups)
             ends = dict(zip(("auc", "low", "high"), interval or (None,) * 3, strict=True))
@@ -102,7 +102,7 @@ def value_stratum(values: NDArray[Any]) -> Strata:
     return codes
 
 
-def _followed(
+def _confounds_followed(
     score: Doubles, values: NDArray[Any], inside: Mask, groups: GroupCodes | None
 ) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yield what scores follow of a confound (n,), of texts ``inside`` that have a value: the row,

@@ -22,7 +22,7 @@ from mamushi.evidence.calibration import (
 )
 from mamushi.evidence.confounds import (
     are_enough,
-    followed,
+    find_confounds,
     leaking_columns,
     stratified_auc,
     stratum,
@@ -130,16 +130,16 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
             matched := stratified_auc(score, forget, lengths, times, texts.groups)
         ):
             separates |= zip(("matched", "matched_low"), matched[:2], strict=True)
-    separates["follows"] = followed(score, forget, texts)[:MOST_NAMED]
+    separates["follows"] = find_confounds(score, forget, texts)[:MOST_NAMED]
     leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=is_crossed)
     if leaks:
         separates["columns"] = leaks
-    if untold(leaks):
+    if leak_reason(leaks):
         separates |= dict.fromkeys(("auc_low", "auc_high", "matched_low"))
     return separates
 
 
-def untold(columns: Sequence[_Row]) -> str | None:
+def leak_reason(columns: Sequence[_Row]) -> str | None:
     """Return why no interval and no budget may be given: among texts of equal value in a column the
     scores are not told from chance; None where they are."""
     for row in columns:
@@ -231,7 +231,7 @@ def judge_scores(
     """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     share, seen = scores.learnable_share(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
-    reason = untold(columns)
+    reason = leak_reason(columns)
     if reason is None and low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
     if reason is None and share < KEPT:
@@ -285,7 +285,7 @@ def judge_list(
         return {"act": COMPARISON, "ranking": ranking, "list": listed, "words": ranking}
     if value is None:
         act = UNKNOWN
-    elif reason or untold(columns) or (value if low is None else low) < WEAK:
+    elif reason or leak_reason(columns) or (value if low is None else low) < WEAK:
         act = REFUSE
     elif (
         any(row["confound"] in ("words", "copies") for row in separates["follows"])

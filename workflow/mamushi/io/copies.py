@@ -86,10 +86,10 @@ def local_path(value: str) -> Path:
     return receipt_path(value).parent / (re.sub(r"[{}$]", "_", last) or "data")
 
 
-def localized(values: Any) -> Any:
+def localize(values: Any) -> Any:
     """Return values of a configuration with the copies of URLs in their place."""
     if isinstance(values, Mapping):
-        return {key: localized(value) for key, value in values.items()}
+        return {key: localize(value) for key, value in values.items()}
     return str(local_path(values)) if is_remote(values) else values
 
 

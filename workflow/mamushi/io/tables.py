@@ -51,7 +51,7 @@ def write_blocks(
     described = {MARK: json.dumps(metadata or {}, sort_keys=True)}
     how: Any = {"write_page_checksum": True, "use_dictionary": not kind.has_vectors}
     how["compression"] = "none" if kind.has_vectors else "zstd"
-    tables = (_as(kind, block).replace_schema_metadata(described) for block in blocks)
+    tables = (_cast(kind, block).replace_schema_metadata(described) for block in blocks)
     first = next(tables)
     with atomic(path) as draft, pq.ParquetWriter(draft, first.schema, **how) as writer:
         for table in chain([first], tables):
@@ -62,7 +62,7 @@ def write_blocks(
                 writer.write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
 
 
-def _as(kind: Table, columns: Columns) -> pa.Table:
+def _cast(kind: Table, columns: Columns) -> pa.Table:
     """Return columns as the table that they are declared to be."""
     if isinstance(columns, list):
         return pa.Table.from_pylist(columns, schema=kind.schema)
@@ -123,7 +123,7 @@ def publish(
     """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``; and texts
     for the report by the names of their files."""
     for kind, rows in tables:
-        table = _as(kind, rows) if isinstance(rows, list) else rows
+        table = _cast(kind, rows) if isinstance(rows, list) else rows
         write_table(folder / f"{kind.name}.parquet", kind, table, metadata=metadata)
         write_csv(folder / f"{kind.name}.csv", table)
     for name, text in (pages or {}).items():

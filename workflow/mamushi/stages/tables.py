@@ -253,9 +253,9 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     publish(out_folder, results, job.origin, {"generations.rst": printed_generations(generations)})
 
 
-def timed(config: Config) -> dict[str, list[str]]:
+def derivation_chains(config: Config) -> dict[str, list[str]]:
     """Return the grid's selectors of texts, each with itself and what it is derived from."""
-    return {name: of_selectors.chain(config, name) for name in ranked(config)}
+    return {name: of_selectors.derivation_chain(config, name) for name in ranked(config)}
 
 
 def evidence_files(config: Config) -> list[str]:
@@ -275,7 +275,7 @@ class EvidenceSettings(Settings):
     predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
     selector: str = setting("removal.ratio")
     targets: list[dict[str, Any]] = setting("evidence.targets")
-    chains: dict[str, list[str]] = setting(timed)
+    chains: dict[str, list[str]] = setting(derivation_chains)
 
 
 def evidence(

@@ -10,7 +10,7 @@ from typing import Any
 
 from mamushi.commands.show import table_options
 from mamushi.errors import UserError
-from mamushi.evidence.advice import advised, first_budget, take, units_at
+from mamushi.evidence.advice import advised, first_budget, row_for_budget, units_at
 from mamushi.evidence.ranking import cut, read_manifests
 from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, leading, unit_of
 from mamushi.io import paths
@@ -97,7 +97,7 @@ def answer(
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     selector = leading(of_texts or lists)[0]
     how_many = advised(root, cell).get(selector)
-    chosen = take(lists[selector], budget := first_budget(how_many))
+    chosen = row_for_budget(lists[selector], budget := first_budget(how_many))
     count, total, unit = list_size(chosen)
     asked = units_at(budget, total) if budget else None
     page, make = paths.under("", paths.RANKING, **cell), None

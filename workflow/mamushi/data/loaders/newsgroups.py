@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mamushi.config.kinds import SOME, PlaceOrNull, Section, key
-from mamushi.errors import UserError, instead, located
+from mamushi.errors import UserError, choices, located
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
@@ -64,11 +64,11 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         subsets, groups, _, _ = zip(*posts, strict=True)
     for group in settings["forget"]:
         if group not in groups:
-            raise UserError(f"unknown group {group!r}", do=instead(group, set(groups)))
+            raise UserError(f"unknown group {group!r}", do=choices(group, set(groups)))
     ids = [f"{subset}/{group}/{number}" for subset, group, number, _ in posts]
     return Raw(
         ids=ids,
-        texts=[stripped(text) for *_, text in posts],
+        texts=[strip_post(text) for *_, text in posts],
         forget=np.isin(groups, settings["forget"]),
         section=[None] * len(posts),
         stratum=groups,
@@ -79,7 +79,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     )
 
 
-def stripped(post: str) -> str:
+def strip_post(post: str) -> str:
     """Return a post without its header, footer and quotes, in scikit-learn's order."""
     from sklearn.datasets import _twenty_newsgroups as posts
 

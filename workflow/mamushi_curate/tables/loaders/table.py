@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import model_serializer, model_validator
 
 from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, SectionName, key
-from mamushi.io.copies import localized
+from mamushi.io.copies import localize
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
@@ -133,7 +133,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     from mamushi.registry import additions
     from mamushi_curate.tables.rows import read_raw
 
-    settings = localized(settings)
+    settings = localize(settings)
     steps: dict[str, Any] = {"read": read_raw}
     for rows in additions("rows"):
         steps |= rows(settings)
