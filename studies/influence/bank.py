@@ -55,7 +55,7 @@ from mamushi_extras.influence.measuring import (
     points_of,
     split_by_text,
 )
-from mamushi_extras.speed.trunk import start_from
+from mamushi_extras.speed.trunk import use_states
 from mamushi_extras.tokens.masks import TokenPool, highest_spans
 
 Doubles = NDArray[np.float64]
@@ -129,7 +129,7 @@ class Bank:
         # What the blocks below the trained ones make of all texts, computed once.
         texts = joined([self.ranked, self.contamination, self.held_out])
         blocks, trunk = self.training["trained_blocks"], self.folder / "trunk"
-        start_from(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
+        use_states(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}

@@ -17,7 +17,7 @@ from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, joined, subset
-from mamushi_extras.speed.trunk import start_from
+from mamushi_extras.speed.trunk import use_states
 from tests.support.models import FAMILIES, model
 from tests.support.stage_files import (
     measure,
@@ -67,7 +67,7 @@ def test_steps_and_nll_are_those_of_the_whole_model(
 ) -> None:
     plain, skipping = (start_model(family, precision) for _ in range(2))
     accelerator = device.accelerator(precision)
-    start_from(tmp_path / "states", skipping, joined([RANKED, HELD_OUT]), TRAINED, 60, accelerator)
+    use_states(tmp_path / "states", skipping, joined([RANKED, HELD_OUT]), TRAINED, 60, accelerator)
     # Neither the batches of the file nor their order, and lengths from 1 to 20.
     batch = subset(RANKED, np.array([RANKED.lengths.argmin(), 7, RANKED.lengths.argmax(), 3, 12]))
     (loss, gradients), (other, others) = (step(m, batch, precision) for m in (plain, skipping))
@@ -85,11 +85,11 @@ def test_steps_and_nll_are_those_of_the_whole_model(
 
 def test_the_states_are_read_and_not_computed_again(tmp_path: Path) -> None:
     accelerator, path = device.accelerator("fp32"), tmp_path / "states"
-    start_from(path, start_model("llama", "fp32"), RANKED, TRAINED, 60, accelerator)
+    use_states(path, start_model("llama", "fp32"), RANKED, TRAINED, 60, accelerator)
     path.write_bytes(bytes(path.stat().st_size))
     language_model = start_model("llama", "fp32")
     whole = text_nll(language_model, RANKED, 33, accelerator).nll
-    start_from(path, language_model, RANKED, TRAINED, 60, accelerator)
+    use_states(path, language_model, RANKED, TRAINED, 60, accelerator)
     assert (text_nll(language_model, RANKED, 33, accelerator).nll != whole).any()
 
 

@@ -93,7 +93,7 @@ def _mamushi_words(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weigh
     total: Weights = {"intercept": np.zeros(1)}
     for weights, by in ((vectors, logits), words):
         scale = by.std() or 1.0
-        total = _plus(total, weights, 1 / scale, -by.mean() / scale)
+        total = _add_scaled(total, weights, 1 / scale, -by.mean() / scale)
     return total
 
 
@@ -108,7 +108,7 @@ def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     fits += [_of_words(task, name, matrix, liblinear)[0] for name, matrix in counts.items()]
     total: Weights = {"intercept": np.array([at_zero])}
     for weight, fit in zip(np.array(along) - at_zero, fits, strict=True):
-        total = _plus(total, fit, weight)
+        total = _add_scaled(total, fit, weight)
     return total
 
 
@@ -140,7 +140,7 @@ def _of_words(
     return weights, decide(x)
 
 
-def _plus(total: Weights, weights: Weights, factor: float, shift: float = 0.0) -> Weights:
+def _add_scaled(total: Weights, weights: Weights, factor: float, shift: float = 0.0) -> Weights:
     """Return the sum with ``factor`` times weights of other features, and a ``shift``."""
     scaled = {k: factor * x if k.endswith(".weights") else x for k, x in weights.items()}
     intercept = total["intercept"] + (factor * weights["intercept"] + shift)

@@ -69,10 +69,10 @@ def start_from_trunk(
         "code": of_modules(__name__),
     }
     how = (trains.trained_blocks, job.execution.batch_tokens, accelerator)
-    start_from(Path(folder) / fingerprint(origin), model, joined(texts), *how)
+    use_states(Path(folder) / fingerprint(origin), model, joined(texts), *how)
 
 
-def start_from(
+def use_states(
     path: Path,
     model: PreTrainedModel,
     texts: TokenSet,

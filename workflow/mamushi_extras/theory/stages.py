@@ -12,7 +12,7 @@ from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output
 
 
-def with_truth(config: Config) -> list[dict[str, Any]]:
+def cells_with_truth(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose exact log-density ratio is known."""
     kinds = {name: dataset["kind"] for name, dataset in config["datasets"].items()}
     known = {name for name, kind in kinds.items() if plugin("dataset", kind).knows_truth}
@@ -22,13 +22,13 @@ def with_truth(config: Config) -> list[dict[str, Any]]:
 def truths(config: Config) -> list[str]:
     """Return the exact ratio, and its estimate, of all runs that have one."""
     patterns = (paths.EXAMPLES, paths.CALIBRATED)
-    return [pattern.format(**run) for pattern in patterns for run in with_truth(config)]
+    return [pattern.format(**run) for pattern in patterns for run in cells_with_truth(config)]
 
 
 class TheorySettings(Settings):
     """Cells with a truth, their budgets, and the selector whose scores estimate the ratio."""
 
-    cells: list[dict[str, Any]] = setting(with_truth)
+    cells: list[dict[str, Any]] = setting(cells_with_truth)
     budgets: list[float] = setting("grid.budgets")
     selector: str = setting("removal.ratio")
 

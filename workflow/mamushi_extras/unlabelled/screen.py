@@ -73,7 +73,7 @@ class Screen:
     def scores(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
         text without words has the lowest."""
-        vectors = self.rarity.transform(_counts(texts))
+        vectors = self.rarity.transform(_count_words(texts))
         scores = np.asarray(vectors @ self.weights)
         scores[vectors.getnnz(axis=1) == 0] = -np.inf
         return scores
@@ -142,13 +142,13 @@ def screen_texts(
     screen = fit_screen(examples, *draw_sample(texts))
     seen: list[ScreenScores] = []
 
-    def scored() -> Iterator[ScreenScores]:
+    def score_and_note() -> Iterator[ScreenScores]:
         for block in screen.score_blocks(texts):
             seen.append(ScreenScores(block.keys, block.scores[:, 0].copy()))
             yield block
 
     count = passing_count(most, screen.rows)
-    cut = find_cut(highest(scored(), count), count)
+    cut = find_cut(highest(score_and_note(), count), count)
     return replace(screen, cut=cut), np.concatenate([cut.passing(*block) for block in seen])
 
 
@@ -157,7 +157,7 @@ def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Scr
     some may be of the domain as well."""
     from scipy.sparse import vstack
 
-    counts, m = _counts([*examples, *sample]), len(examples)
+    counts, m = _count_words([*examples, *sample]), len(examples)
     rarity = TfidfTransformer(sublinear_tf=True).fit(counts)
     # A weight for each word that occurs, and not for each that could.
     occurring = np.unique(counts.indices)
@@ -188,7 +188,7 @@ def rarity_of(weights: NDArray[Any]) -> TfidfTransformer:
     return rarity
 
 
-def _counts(texts: Iterable[str]) -> Any:
+def _count_words(texts: Iterable[str]) -> Any:
     """Return how often each text has each hashed word (n, FEATURES)."""
     options = {"n_features": FEATURES, "alternate_sign": False, "norm": None}
     return HashingVectorizer(**options, dtype=np.float32, analyzer=units).transform(texts)
