@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mamushi.cli import main
-from mamushi.errors import UserError, told
+from mamushi.errors import UserError, error_line
 from mamushi_curate.tables import readers
 from tests.support.odd_files import COLUMNS, LINES
 
@@ -60,7 +60,7 @@ def attempt(do: Callable[[], object], count: Counter[str]) -> bool:
     try:
         do()
     except (UserError, ValueError) as error:
-        assert "\n" not in told(error).replace(str(getattr(error, "where", "")), "")
+        assert "\n" not in error_line(error).replace(str(getattr(error, "where", "")), "")
         count["refused"] += 1
         return False
     count["read"] += 1

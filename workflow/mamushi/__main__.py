@@ -29,7 +29,7 @@ def main() -> int:
 
         if server != "server":
             # What is registered first is called last.
-            atexit.register(_leave)
+            atexit.register(_exit_at_once)
         statuses.append(cli.main())
     except (KeyboardInterrupt, Exception) as error:
         # Before a command was found that says more. Whatever is imported may have wrapped it.
@@ -44,7 +44,7 @@ def main() -> int:
     return statuses[0]
 
 
-def _leave() -> None:
+def _exit_at_once() -> None:
     """End the process at once. Taking apart what was imported takes a second with torch, and once
     in some thousand times a library's threads end it with "terminate called" when all is done."""
     code = statuses[0] if statuses else None

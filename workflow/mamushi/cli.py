@@ -26,7 +26,7 @@ from typing import NoReturn
 
 import mamushi
 from mamushi.commands import _as_json
-from mamushi.errors import UserError, is_interrupt, suggestion, told
+from mamushi.errors import UserError, error_line, is_interrupt, suggestion
 from mamushi.io.files import DISK_FULL, REFUSED
 from mamushi.registry import find_files, import_file
 from mamushi.running import launch, locks, machine, stage
@@ -69,7 +69,7 @@ def _report(name: str, error: BaseException) -> int:
     """Print why a command ended, in one line, and return its exit code: 2 for a user's mistake,
     with what to do, else 1, with what the library said, the files and rows at which it did (the
     exception's notes), and where its traceback is."""
-    status, said, number = 2, told(error), getattr(error, "errno", None)
+    status, said, number = 2, error_line(error), getattr(error, "errno", None)
     # Known by name, so that stages without torch need not import it.
     if type(error).__name__ == "OutOfMemoryError":
         lower = "execution.micro_batch_size and execution.batch_tokens"

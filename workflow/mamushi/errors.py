@@ -23,7 +23,7 @@ class UserError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in the place of a traceback."""
-        return [f"mamushi: {told(self)}"]
+        return [f"mamushi: {error_line(self)}"]
 
 
 def other_examples(path: object, of: object) -> UserError:
@@ -50,7 +50,7 @@ def is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return an error in one line, behind the files and rows that are noted on it."""
     said = str(error) if isinstance(error, UserError) else " ".join(str(error).split())
     return ": ".join([*reversed(getattr(error, "__notes__", [])), said or type(error).__name__])

@@ -151,14 +151,14 @@ def estimate(config: Config, job: Job) -> tuple[float | None, str]:
     kind = {job.wildcards.get(name) for name in ("dataset", "model", "unlearner")}
     names = enumerate(Path(job.log).parts)
     pattern = "/".join(name if place < 3 or name in kind else "*" for place, name in names)
-    if pattern and (finished := _took(pattern)):
+    if pattern and (finished := _seconds_of(pattern)):
         return statistics.median(finished), f"{len(finished)} finished here"
     seconds = gpu_seconds(config, job)
     return seconds, "FLOP" if seconds else "-"
 
 
 @cache
-def _took(pattern: str) -> list[float]:
+def _seconds_of(pattern: str) -> list[float]:
     """Return the seconds of the jobs whose logs have these paths."""
     logs = filter(Path.is_file, Path().glob(pattern))
     ends = (path.read_text("utf-8", "replace")[-200:] for path in logs)

@@ -123,9 +123,9 @@ def rank(
         return _rank(config, np.atleast_1d(budgets).tolist(), folder, len(source))
     except UserError as error:
         # What was given in memory lies in files.
-        words = (error.problem, error.where, error.do)
-        told = [str(word or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for word in words]
-        raise UserError(told[0], where=told[1] or None, do=told[2] or None) from None
+        said = (error.problem, error.where, error.do)
+        words = [str(word or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for word in said]
+        raise UserError(words[0], where=words[1] or None, do=words[2] or None) from None
 
 
 def _rank(config: dict[str, Any], budgets: Sequence[float], folder: Any, rows: int) -> Ranking:

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mamushi.cli import main
-from mamushi.errors import UserError, told
+from mamushi.errors import UserError, error_line
 from mamushi.io.files import sha256, write_json
 from mamushi.io.tensors import trained_metadata
 from mamushi.lm import loading, parameters, storage, tiny
@@ -189,7 +189,7 @@ def test_a_broken_folder(folder, message):
     BROKEN[message](folder)
     with pytest.raises(Exception, match=message) as caught:
         look(folder)
-    assert str(folder) in told(caught.value)
+    assert str(folder) in error_line(caught.value)
 
 
 def test_code_that_comes_with_a_model_is_never_run(folder):

@@ -52,7 +52,7 @@ def test_the_papers_fine_tune_takes_what_the_paper_says_less_the_padding(
 def test_what_jobs_have_taken_here_goes_before_what_is_calculated(paper: dict[str, Any]) -> None:
     wanted = job("retrain", selector="random", beta="0.10")
     assert estimate(paper, wanted)[1] == "FLOP"
-    forecast._took.cache_clear()
+    forecast._seconds_of.cache_clear()
     for selector, seed, seconds in (("a", 0, 90.0), ("a", 1, 110.0)):
         log = Path(wanted.log.format(**{**wanted.wildcards, "selector": selector, "seed": seed}))
         log.parent.mkdir(parents=True)

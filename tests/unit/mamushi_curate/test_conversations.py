@@ -15,7 +15,7 @@ import pytest
 
 from mamushi.config.complete import complete
 from mamushi.data.raw import Raw
-from mamushi.errors import UserError, told
+from mamushi.errors import UserError, error_line
 from mamushi.io.domains import TURNS
 from mamushi_curate.tables.conversations import Conversations, text_columns
 from mamushi_curate.tables.loaders import table
@@ -193,7 +193,8 @@ def test_what_is_no_conversation_is_told_with_its_row_and_key(cells: list[Any], 
     with pytest.raises((UserError, ValueError, TypeError)) as raised:
         for row, cell in enumerate(cells, 1):
             conversations.read({"messages": cell}, f"chats.jsonl, row {row}")
-    assert told(raised.value).startswith("chats.jsonl, row ") and says in told(raised.value)
+    line = error_line(raised.value)
+    assert line.startswith("chats.jsonl, row ") and says in line
 
 
 def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.errors import told
+from mamushi.errors import error_line
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.unlearning.removal import read_ids
@@ -47,4 +47,4 @@ def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Pat
     (tmp_path / name).write_text(content)
     with pytest.raises(Exception, match=message) as caught:
         read_ids(tmp_path / name)
-    assert name in told(caught.value)
+    assert name in error_line(caught.value)

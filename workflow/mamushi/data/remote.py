@@ -41,7 +41,7 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     there is none or it was changed and, with ``refresh``, where its original was. Raises
     ``UserError``, and ``ImportError``, which names the package that a kind of URL needs."""
     target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
-    if not refresh and _recorded(receipt):
+    if not refresh and _read_revisions(receipt):
         return target
     folder = receipt.parent
     unfinished, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
@@ -52,7 +52,7 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
             for path, name in names.items()
             for info in [system.info(path)]
         }
-        if _recorded(receipt) == revisions:
+        if _read_revisions(receipt) == revisions:
             return target
         print(f"{display_url(url)}: fetching {len(names):,} files", file=sys.stderr)
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -72,7 +72,7 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     return target
 
 
-def _recorded(receipt: Path) -> dict[str, str]:
+def _read_revisions(receipt: Path) -> dict[str, str]:
     """Return what revision each file of a copy has; none without one, or of one that changed."""
     with contextlib.suppress(UserError):
         if digests.content_digests([str(receipt)]):

@@ -115,16 +115,16 @@ def _confounds_followed(
         for name in names[np.argsort(-count, kind="stable")[:_MOST_VALUES]]:
             if are_enough(values == name, groups):
                 interval = stratified_auc(score, values == name, alike, groups=groups)
-                if interval and (beyond := _beyond(*(2 * x - 1 for x in interval))) >= FOLLOWED:
+                if interval and (beyond := _margin(*(2 * x - 1 for x in interval))) >= FOLLOWED:
                     row = {"value": str(name), "measure": "auc_of_value"}
                     yield beyond, {**row, "estimate": interval[0]}
     elif len(names) and _number_of(values != names[count.argmax()], groups) >= _FEWEST:
         interval = correlation(score, values, groups)
-        if interval and (beyond := _beyond(*interval)) >= FOLLOWED:
+        if interval and (beyond := _margin(*interval)) >= FOLLOWED:
             yield beyond, {"value": None, "measure": "spearman", "estimate": interval[0]}
 
 
-def _beyond(estimate: float, low: float, high: float) -> float:
+def _margin(estimate: float, low: float, high: float) -> float:
     """Return how far the near end of an interval is from 0, which is chance."""
     return 0.0 if low <= 0 <= high else min(abs(low), abs(high))
 

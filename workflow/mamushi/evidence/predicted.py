@@ -29,7 +29,7 @@ Positions = NDArray[np.int64]
 
 
 class Proxy:
-    """The unigram models of one dataset: of ``texts``, which are trained on; ``held`` are read.
+    """The unigram models of one dataset: of ``texts``, which are trained on; ``held_out`` are read.
     Raises ``UserError`` where texts are too few for folds, or nothing is to be recovered."""
 
     def __init__(

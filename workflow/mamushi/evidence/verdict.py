@@ -113,7 +113,7 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
 
     ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
     among texts of one length; None where retain texts have no score. ``columns`` are the rows of
-    ``leaking_columns``; intervals are None where one is ``untold``.
+    ``leaking_columns``; intervals are None where ``leak_reason`` names one.
     """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())

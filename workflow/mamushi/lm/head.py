@@ -21,7 +21,7 @@ EDIT_PREFIX = "edit."
 
 
 class HeadEdit(nn.Module):
-    """What is done to logits: divided by ``temperature``, then ``strength`` times the ``term``
+    """What is done to logits: divided by ``temperature``, and ``strength`` times the ``logit_term``
     added. Its tensors are fp32: ``bias`` (V,), or ``A`` (rank, width), ``B`` (V, rank) and ``c``
     (V,), or none for a model that stays as it is."""
 

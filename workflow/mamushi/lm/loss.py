@@ -58,7 +58,7 @@ def batch_nll_and_logits(
 ) -> tuple[Tensor, Tensor]:
     """Return the ``batch_nll`` (predicted,), and of the predictions ``chosen`` (n,) among them the
     logits of the tokens ``columns`` (T,): (n, T). No gradient goes through the latter."""
-    both: tuple[Tensor, Tensor] = call_gathered(model, _both, model, batch, chosen, columns)
+    both: tuple[Tensor, Tensor] = call_gathered(model, _nll_logits, model, batch, chosen, columns)
     return both
 
 
@@ -82,7 +82,7 @@ def head_inputs(model: PreTrainedModel, batch: Batch) -> Tensor:
     return inputs[0].flatten(0, 1)[batch.predicting]
 
 
-def _both(
+def _nll_logits(
     model: PreTrainedModel, batch: Batch, chosen: Tensor, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
     if _plain(model):
@@ -235,7 +235,7 @@ class _Gradients:
         """Multiply by ``gradient`` (rows,), all equal if a weight is trained, unless that was done
         to the logits. Nothing can be added after this."""
         if self._trains:
-            self.weight = self._whole(None if gradient is None else gradient[:1])
+            self.weight = self._weight_gradient(None if gradient is None else gradient[:1])
         if gradient is None:
             return
         if self.hidden is not None:
@@ -243,7 +243,7 @@ class _Gradients:
         if self.bias is not None and len(gradient):
             self.bias *= gradient[0]
 
-    def _whole(self, factor: Tensor | None) -> Tensor:
+    def _weight_gradient(self, factor: Tensor | None) -> Tensor:
         """Return the weight's gradient in its dtype, times ``factor`` (1,)."""
         dtype = self._weight.dtype
         if self.weight is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mamushi.commands import _as_json
 from mamushi.config.sources import fetched_urls
-from mamushi.errors import UserError, told
+from mamushi.errors import UserError, error_line
 from mamushi_cluster.commands import _run
 from mamushi_curate.commands import init
 
@@ -68,4 +68,4 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
             try:
                 seen[f"models.{name}"] = init.describe_model({"source": source})
             except Exception as error:
-                yield f"models.{name}: {told(error)}"
+                yield f"models.{name}: {error_line(error)}"

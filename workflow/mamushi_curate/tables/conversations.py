@@ -94,9 +94,9 @@ class Conversations:
             elif cell:
                 of_text = {"role": ROLES[name] or name, "content": cell}
                 turns.append(of_text)
-        return self._spoken(turns, tools)
+        return self._text_of_turns(turns, tools)
 
-    def _spoken(self, turns: Sequence[_Turn], tools: list[Any] | None) -> Spoken:
+    def _text_of_turns(self, turns: Sequence[_Turn], tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
         self.roles |= {turn["role"] for turn in turns}
         if self.part == ASSISTANT:
@@ -127,7 +127,7 @@ class Conversations:
 def _tools(cell: Any, place: object) -> list[Any] | None:
     """Return the schemas of functions, None without any. Raises ``ValueError`` for what is none."""
     with located(f"{place}, column {TOOLS!r}"):
-        tools = json.loads(cell) if isinstance(cell, str) and cell else _filled(cell)
+        tools = json.loads(cell) if isinstance(cell, str) and cell else _drop_nulls(cell)
         if tools and not (isinstance(tools, list) and all(isinstance(t, dict) for t in tools)):
             raise ValueError(f"{cell!r:.60} is not a list of functions, as JSON schemas")
     return tools or None
@@ -140,7 +140,7 @@ def _turn(turn: Any) -> _Turn:
     if not isinstance(role, str) or not role.strip():
         raise ValueError(f"a turn without a role: {turn!r:.60}")
     content = turn.get("content") if turn.get("role") else turn.get("value")
-    further = {name: _filled(turn[name]) for name in TURN_KEYS if turn.get(name) is not None}
+    further = {name: _drop_nulls(turn[name]) for name in TURN_KEYS if turn.get(name) is not None}
     if isinstance(content, list) and all(isinstance(item, dict) for item in content):
         # Its parts follow one another, as in templates.
         texts = [item.get("text") for item in content if item.get("type") == "text"]
@@ -161,8 +161,8 @@ def _words(turn: _Turn) -> str:
     return "\n".join(spoken for spoken in (str(reasoning), turn.get("content"), called) if spoken)
 
 
-def _filled(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """Return a value without what is null inside it: Parquet gives every object all keys."""
     if isinstance(value, dict):
-        return {name: _filled(item) for name, item in value.items() if item is not None}
-    return [_filled(item) for item in value] if isinstance(value, list) else value
+        return {name: _drop_nulls(item) for name, item in value.items() if item is not None}
+    return [_drop_nulls(item) for item in value] if isinstance(value, list) else value

@@ -117,8 +117,8 @@ def _domains(
     marks, n = (settings["forget"], settings["retain"]), len(table.places)
     if not {"where", "column"} & marks[0].keys():
         return np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
-    forget = _marked(table, marks[0], marks[1] is None)
-    retain = ~forget if marks[1] is None else _marked(table, marks[1], False)
+    forget = _marked_rows(table, marks[0], marks[1] is None)
+    retain = ~forget if marks[1] is None else _marked_rows(table, marks[1], False)
     if (both := np.flatnonzero(forget & retain)).size:
         problem, do = "of the forget and of the retain domain", "make them exclude each other"
         raise UserError(problem, where=table.places[int(both[0])], do=do)
@@ -141,10 +141,10 @@ def _most_common(table: FileTable, column: str) -> str:
     return f"column {column!r} has {', '.join(values)}{others}"
 
 
-def _marked(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> NDArray[np.bool_]:
+def _marked_rows(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> NDArray[np.bool_]:
     """Return which rows are marked (n,); with ``no_empty`` no cell of it may be empty."""
     if "column" in mark:
-        return _among(table, mark["column"], mark["values"], no_empty)
+        return _with_values(table, mark["column"], mark["values"], no_empty)
     where, columns = mark["where"], dict[str, Any]()
     for name in columns_in(where):
         with located(f"{table.file}, column {name!r}"):
@@ -159,7 +159,7 @@ def _marked(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> NDArra
     return np.asarray(marks.fill_null(False))
 
 
-def _among(
+def _with_values(
     table: FileTable, column: str, values: Sequence[Any], no_empty: bool
 ) -> NDArray[np.bool_]:
     """Return which cells have one of ``values``. A value that never occurs is taken for a slip, and
