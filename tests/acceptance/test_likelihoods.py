@@ -54,7 +54,7 @@ def test_log_likelihoods_are_those_of_a_plain_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not packed:
-        monkeypatch.setattr("mamushi.lm.batches.supports", lambda model: False)
+        monkeypatch.setattr("mamushi.lm.batches.can_share", lambda model: False)
     texts = token_set(smollm2, TEXTS)
     accelerator = device.accelerator(precision)
     model = device.place(loading.open_model(smollm2), precision, accelerator.device)

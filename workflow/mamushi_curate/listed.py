@@ -93,7 +93,7 @@ class RowRemoval:
             raise UserError(problem, where=place, do=do)
         return self.cuts(name, text)
 
-    def of_tables(
+    def decide_rows(
         self, tables: Iterable[pa.Table], path: Path
     ) -> Iterator[tuple[pa.BooleanArray, dict[int, set[int]]]]:
         """Iterate over which rows of each Arrow table of a file stay, and what is cut out of them;

@@ -27,7 +27,7 @@ def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str,
     ``digests`` gets that of what was read. Raises ``UserError`` for what would not be the same."""
     with library_errors(path), open_binary(path, digests) as handle, out.open("wb+") as sink:
         source = open_reader(path, handle)
-        decisions = [*removal.of_tables(source.blocks([*dict.fromkeys(removal.columns)]), path)]
+        decisions = [*removal.decide_rows(source.blocks([*dict.fromkeys(removal.columns)]), path)]
         labels, schema = _pandas_labels(source.schema, sum(len(stays) for stays, _ in decisions))
 
         def remaining(int96: str = "ns") -> Iterator[pa.Table]:

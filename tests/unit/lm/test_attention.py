@@ -8,7 +8,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from mamushi.lm import attention, device
-from mamushi.lm.attention import MODELS, Documents, supports
+from mamushi.lm.attention import MODELS, Documents, can_share
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
@@ -70,7 +70,7 @@ def grouped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def agrees_with_padded_texts(language_model: PreTrainedModel, lengths: list[int]) -> None:
-    assert supports(language_model)
+    assert can_share(language_model)
     texts = texts_of(lengths)
     expected = padded_by_hand(language_model, texts)
     of_padded = gradients(language_model, expected)

@@ -67,7 +67,7 @@ def build_examples(
     if drop_duplicates:
         near, words = data["near_duplicates"], data["shingle_words"]
         copies = raw.copies(rows, some(texts, ~empty), threshold=near, words=words)
-    raw = raw.joined(rows, copies.roots)
+    raw = raw.join_copies(rows, copies.roots)
     left.forget = raw.forget
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.

@@ -65,7 +65,7 @@ class Raw:
         """Return which of the cleaned ``texts`` of ``rows`` are copies, see ``find_duplicates``."""
         return find_duplicates(texts, self.forget[rows], **settings)
 
-    def joined(self, rows: Rows, roots: Rows) -> Self:
+    def join_copies(self, rows: Rows, roots: Rows) -> Self:
         """Return the rows with what the copies of a text say of it: nothing. ``roots`` (n,) are the
         places in ``rows`` of the first texts of their clusters."""
         return self

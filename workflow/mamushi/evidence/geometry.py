@@ -155,7 +155,7 @@ def angles(cosines: Doubles) -> Doubles:
     return np.degrees(np.arccos(np.clip(values, 0.0, 1.0)))
 
 
-def reaches(cumulative: NDArray[np.floating[Any]], share: float) -> int:
+def smallest_k(cumulative: NDArray[np.floating[Any]], share: float) -> int:
     """Return the smallest k >= 1 whose cumulative share is at least ``share``; at most all."""
     return min(int(np.searchsorted(cumulative, share)), len(cumulative) - 1) + 1
 
@@ -171,7 +171,7 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
     components = len(columns["k"])
     return {
         "components": components,
-        **{f"power_{p}": reaches(columns["power_cumulative"], p / 100) for p in (90, 95)},
+        **{f"power_{p}": smallest_k(columns["power_cumulative"], p / 100) for p in (90, 95)},
         **{"affinity_min": float(min(affinities)), "affinity_max": float(max(affinities))},
         **{
             f"{name}_{k}": float(columns[name][k - 1]) if k <= components else None

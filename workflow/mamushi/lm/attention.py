@@ -138,7 +138,7 @@ def _cuts(lengths: NDArray[np.int64], calls: float) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-def supports(model: PreTrainedModel) -> bool:
+def can_share(model: PreTrainedModel) -> bool:
     """Return whether texts can share a row of this model's; say so once where they cannot."""
     config = model.config
     library = type(model).__module__.startswith("transformers.models.")

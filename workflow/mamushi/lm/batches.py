@@ -12,7 +12,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.lm.attention import Documents, supports, to_device
+from mamushi.lm.attention import Documents, can_share, to_device
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
@@ -90,7 +90,7 @@ def model_batches(
     batch, and whether the pass counts: processes take turns, and all make as many passes of a
     sharded model, so that who has less to do repeats the first."""
     model.eval()
-    shared = supports(model)
+    shared = can_share(model)
     if accelerator.device.type == "cpu":
         text_config = model.config.get_text_config(decoder=True)
         batch_tokens = min(batch_tokens, CACHED // text_config.hidden_size)

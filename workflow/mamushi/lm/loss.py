@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from mamushi.lm.attention import sharing_rows, supports
+from mamushi.lm.attention import can_share, sharing_rows
 from mamushi.lm.batches import Batch
 from mamushi.lm.head import EditedHead, logits_of, soft_cap
 from mamushi.lm.rotary import by_text
@@ -97,7 +97,8 @@ def _nll_logits(
 
 def _plain(model: PreTrainedModel) -> bool:
     """Say whether logits may be made of more than a linear head, a soft-cap and an edit."""
-    return not supports(model) or type(model.get_output_embeddings()) not in (nn.Linear, EditedHead)
+    head = type(model.get_output_embeddings())
+    return not can_share(model) or head not in (nn.Linear, EditedHead)
 
 
 def _logits(model: PreTrainedModel, batch: Batch) -> Tensor:

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import sharding
-from mamushi.lm.attention import supports
+from mamushi.lm.attention import can_share
 from mamushi.lm.batches import batch_of, examples_of_step, remaining_of_step
 from mamushi.lm.device import deterministic, lacks_kernel
 from mamushi.lm.loss import TokenLoss
@@ -308,7 +308,7 @@ def mean_nll(
     predicted tokens, sum w nll / sum w. ``remaining`` is that of ``examples_of_step``; with
     ``steps: aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    shared, counted, passed = supports(model), texts.counted, len(texts)
+    shared, counted, passed = can_share(model), texts.counted, len(texts)
     rows_of = partial(examples_of_step, examples=len(texts), remaining=remaining)
     if remaining is not None and settings.get("steps") == "aligned":
         passed, rows_of = len(remaining), partial(remaining_of_step, remaining=remaining)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.lm.attention import supports, to_device
+from mamushi.lm.attention import can_share, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
@@ -89,7 +89,7 @@ class Unlearning:
         self.batch, self.retain_batch = min(batch, len(self.forget)), min(batch, len(self.retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.
         self.retain_seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0])
-        self.shared, self.loss_of = supports(self.model), TextLoss(self.model)
+        self.shared, self.loss_of = can_share(self.model), TextLoss(self.model)
         self.stopped_at: int | None = None
         # What follows is of the start model: it comes before anything is restored or trained.
         self.limit = self.settings[self.method.stops] if self.method.stops else None

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import located
 from mamushi.io.tables import FORGET
-from mamushi.lm.attention import supports
+from mamushi.lm.attention import can_share
 from mamushi.lm.batches import batch_of, batches, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
@@ -65,7 +65,7 @@ def relearn(
     texts: dict[str, list[Any]] = defaultdict(list)
     forget = held_out.domains == FORGET
     measured_steps = {0, *(int(step) for step in settings["steps"])}
-    batch, shared = int(settings["batch_size"]), supports(model)
+    batch, shared = int(settings["batch_size"]), can_share(model)
 
     def step(number: int) -> Step:
         rows = examples_of_step(number, len(few), batch, seed)

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel
 from mamushi.io.digests import fingerprint
 from mamushi.io.domains import EVALUATION, FORGET, INFERENCE, RETAIN
 from mamushi.io.files import atomic
-from mamushi.lm.attention import Documents, supports
+from mamushi.lm.attention import Documents, can_share
 from mamushi.lm.batches import batch_of, batches
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import decoder_blocks
@@ -85,7 +85,7 @@ def use_states(
     texts it runs as it is, and so do models whose blocks may need more than these states."""
     blocks = decoder_blocks(model)[1]
     # Of other types, blocks may share keys and values of earlier ones, say.
-    if not (supports(model) and 0 < trained_blocks < len(blocks)):
+    if not (can_share(model) and 0 < trained_blocks < len(blocks)):
         return
     order = list(batches(texts.lengths, batch_tokens, shared=True))
     with exclusive(path.with_suffix(".lock"), f"writes the same {path}"):

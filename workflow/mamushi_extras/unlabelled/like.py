@@ -59,7 +59,7 @@ class CorpusRows(Raw):
         """Return the copies: a corpus has texts of the domain, so that of an example is one."""
         return find_duplicates(texts, np.zeros(len(rows), dtype=bool), **settings)
 
-    def joined(self, rows: Rows, roots: Rows) -> Self:
+    def join_copies(self, rows: Rows, roots: Rows) -> Self:
         """Return the rows where a text with a copy among the examples is one, and a text with a
         copy among wanted ones is wanted. An answer that a text is none overrules that it is an
         example. Raises ``UserError`` for a text that is both."""

@@ -16,12 +16,12 @@ SHARES = (0.9, 0.95)
 
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
-    from mamushi.evidence.geometry import reaches
+    from mamushi.evidence.geometry import smallest_k
     from mamushi.figures.style import REFERENCE, geometry_of, lines
 
     geometry, _ = geometry_of(tables, grid)
     k, cumulative = geometry.k, geometry.power_cumulative
-    numbers = [reaches(cumulative.to_numpy(), share) for share in SHARES]
+    numbers = [smallest_k(cumulative.to_numpy(), share) for share in SHARES]
     words = ", ".join(f"{s:.0%}: k = {n}" for s, n in zip(SHARES, numbers, strict=True))
     singular = {name: geometry[f"singular_{name}"] for name in DOMAINS}
     drawings = {
