@@ -130,13 +130,13 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
         check_columns(IN_FRAME, frame.names, columns_in(marking), "text stands in quotes")
         return {"where": marking}, None
     is_name = isinstance(marking, str)
-    where = f"column {marking!r}" if is_name else name
-    column = frame.column(marking) if is_name else marking
+    where, column = (f"column {marking!r}", frame.column(marking)) if is_name else (name, marking)
     frame.check_rows(column, where)
     values = values_of(column, where)
     if others := sorted({f"{value!r:.40}" for value in values if value not in (0, 1)}):
         problem = f"holds {', '.join(others[:5])}, not 0 and 1 or booleans"
-        do = f"say which rows are meant, such as {name}='toxic >= 0.5'"
+        example = f"`{marking}` == {others[0]}" if is_name else "toxic >= 0.5"
+        do = f'say which rows are meant, such as {name}="{example}"'
         raise UserError(problem, where=where, do=do)
     if is_name:
         return {"column": marking, "values": [type(values[0])(1)]}, None
