@@ -88,7 +88,8 @@ def rewrite(
                 written[name] = _write_lines(path, to, removal, dialect, digests)
         removal.check(data)
         if is_folder:
-            _copy_others(data, unfinished)
+            # What lies beside the files of a table, but for the caches of `datasets`.
+            shutil.copytree(data, unfinished, symlinks=True, ignore=_ignored, dirs_exist_ok=True)
             if (data / tabular.STATE).is_file():
                 _update_state(unfinished, written)
             if tabular.find(data) != files:
@@ -101,13 +102,8 @@ def rewrite(
     return result
 
 
-def _copy_others(data: Path, to: Path) -> None:
-    """Copy what lies beside the files of a table; not the caches of `datasets`."""
-
-    def ignored(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if name[0] in "._" or tabular.is_part(Path(folder, name))]
-
-    shutil.copytree(data, to, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+def _ignored(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name[0] in "._" or tabular.is_part(Path(folder, name))]
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from mamushi.cli import main
 from mamushi.io import schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.lm import loading, tiny
+from mamushi.lm import folders, loading, tiny
 from mamushi.lm.generate import prompt_tokens
 from mamushi.lm.tokens import encode, first_token, frame, read_tokens
 from tests.support.models import SIZES, model
@@ -70,7 +70,7 @@ def test_a_text_is_what_the_tokenizer_itself_makes_of_it(
 ) -> None:
     post, before, behind = TEMPLATES[kind]
     folder = folder_of(tmp_path, post, SETTINGS[settings])
-    tokenizer = loading.read_tokenizer(folder)
+    tokenizer = folders.read_tokenizer(folder)
     assert frame(tokenizer) == (before, behind)
     assert first_token(tokenizer) == (before[0] if before else None)
     every = list(encode(tokenizer, TEXTS))
@@ -89,7 +89,7 @@ def test_a_text_is_what_the_tokenizer_itself_makes_of_it(
 def test_a_bos_that_is_named_alone_is_put_unless_a_setting_declines_it(
     settings: dict[str, Any] | None, before: list[int], tmp_path: Path
 ) -> None:
-    tokenizer = loading.read_tokenizer(folder_of(tmp_path, None, settings))
+    tokenizer = folders.read_tokenizer(folder_of(tmp_path, None, settings))
     assert frame(tokenizer) == (before, [])
     body = tokenizer(TEXTS, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     assert list(encode(tokenizer, TEXTS)) == [before + ids for ids in body]

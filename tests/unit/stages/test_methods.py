@@ -13,7 +13,7 @@ from mamushi.cli import main
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import EVALUATION, read_table
-from mamushi.lm import device, loading, parameters
+from mamushi.lm import device, folders, loading, parameters
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
 from tests.support.models import ADAPTERS, TRAINING
@@ -74,7 +74,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
 
     words = ["export", f"--model-card={base / 'card.json'}", f"--out={base / 'whole'}"]
     assert main([*words, "--trained", str(beta0["tensors"]), str(after["tensors"])]) == 0
-    whole = loading.read_model(base / "whole")
+    whole = folders.read_model(base / "whole")
     assert [*dict(whole.named_parameters())] == [*model]
     held_out = read_tokens(base / "tokens.parquet", base / "examples.parquet", EVALUATION, 16)
     nll = text_nll(whole, held_out, 64, device.accelerator("fp32"))

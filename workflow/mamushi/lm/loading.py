@@ -1,122 +1,30 @@
-"""Folders of models, on this disk or in the hub's cache, their cards, and opening what these name.
+"""Model cards, and opening what they name.
 
 A *model card* (``results/base/{model}/card.json``) is how later stages find a model. ``inspect``
 writes it once, with the digest of each of the model's files, which whoever opens it compares.
-Weights are read from safetensors files alone: the older pickle files can run code when opened.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import LocalEntryNotFoundError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
-from transformers.utils import logging as transformers_logging
 
-from mamushi.errors import UserError, located
+from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.files import read_json, read_plain_json
-from mamushi.io.model_files import INDEX, positions, source_mistake
+from mamushi.io.model_files import INDEX, positions
 from mamushi.lm import device, head, parameters, sharding
+from mamushi.lm.folders import check_config, descriptions, fetch, read_model, read_tokenizer
 from mamushi.lm.storage import overlay, writing_safetensors
 from mamushi.lm.tokens import first_token
 from mamushi.running import launch
-
-# Without one of these, transformers makes an empty tokenizer up instead of complaining.
-VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
-DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
-HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-
-transformers_logging.set_verbosity_error()
-transformers_logging.disable_progress_bar()
-
-
-def fetch(
-    source: str,
-    revision: str | None,
-    where: object,
-    *,
-    cached: bool = False,
-    weights: bool = True,
-) -> tuple[Path, str | None]:
-    """Return a model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
-    ``cached`` asks the hub only when the snapshot is not there; without ``weights`` descriptions
-    alone are fetched. Raises ``UserError`` at ``where`` for a folder that is not there."""
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        return folder, None
-    if not HUB_ID.fullmatch(source):
-        raise UserError(f"no such folder: {source}", where=where)
-    options: dict[str, Any] = {"revision": revision, "ignore_patterns": ["consolidated*", "*/*"]}
-    options["allow_patterns"] = [*DESCRIPTIONS, *["*.safetensors"] * weights]
-    with located(f"{where}: {source}: no such folder, nor to be had from the hub"):
-        try:
-            snapshot = Path(snapshot_download(source, local_files_only=cached, **options))
-        except LocalEntryNotFoundError:
-            if not cached:
-                raise
-            snapshot = Path(snapshot_download(source, **options))
-    return snapshot, snapshot.name
-
-
-def check_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.json`` of a causal language model that may be opened, else ``UserError``."""
-    if mistake := source_mistake(str(folder)):
-        raise UserError(mistake, where=folder)
-    config: dict[str, Any] = read_plain_json(folder / "config.json")
-    kind, architectures = config.get("model_type"), config.get("architectures") or []
-    known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    causal = {c for names in known.values() for c in ([names] if isinstance(names, str) else names)}
-    # A masked model such as BERT would open as a causal one, with attention that looks ahead. Code
-    # that comes with a model is never run.
-    if kind not in known or (architectures and not causal.intersection(architectures)):
-        problem = f"not a causal language model that transformers knows ({kind}, {architectures})"
-        raise UserError(problem, where=folder, do="choose a decoder-only model")
-    return config
-
-
-def descriptions(folder: Path) -> list[Path]:
-    """Return a model's files that are no weights."""
-    return sorted(path for pattern in DESCRIPTIONS for path in folder.glob(pattern))
-
-
-def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """Read a folder's tokenizer. Raises ``UserError`` where there is none."""
-    if not any((folder / name).is_file() for name in VOCABULARIES):
-        do = "save the model's tokenizer in the same folder"
-        raise UserError("no tokenizer", where=folder, do=do)
-    with located(f"{folder}: the tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    settings = folder / "tokenizer_config.json"
-    if settings.is_file() and "add_bos_token" in (stated := read_plain_json(settings)):
-        # transformers drops it beside a tokenizer.json, whose template then has the word.
-        tokenizer.init_kwargs["add_bos_token"] = stated["add_bos_token"]
-    return tokenizer
-
-
-def read_model(folder: Path, **options: Any) -> PreTrainedModel:
-    """Read a folder's model, and accept no tensor that is missing, misshapen or made up; the
-    ``options`` are those of ``from_pretrained``."""
-    options |= {"use_safetensors": True, "local_files_only": True, "output_loading_info": True}
-    with located(folder):
-        model, report = AutoModelForCausalLM.from_pretrained(folder, **options)
-    if missing := sorted(report["missing_keys"]):
-        problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
-        others = "".join(f"; they have {name}" for name in sorted(report["unexpected_keys"])[:1])
-        raise UserError(problem + others, where=folder)
-    if getattr(model.config, "rescale_every", 0):
-        # In eval mode, RWKV would divide its weights in place: stored, they would be others.
-        model.config.rescale_every = 0
-    return model
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -47,13 +47,6 @@ def fetched_place(args: argparse.Namespace, name: str) -> Path:
     return copy.absolute()
 
 
-def fetch_beside(args: argparse.Namespace) -> None:
-    """Fetch the files beside DATA that URLs name, as ``fetched_place`` does."""
-    for name in FILE_OPTIONS:
-        if is_remote(getattr(args, name)):
-            fetched_place(args, name)
-
-
 def as_configured(value: str) -> str:
     """Return a file as a configuration names it: a URL as it is, a path from the root on."""
     return value if is_remote(value) else str(local_path(value).expanduser().absolute())

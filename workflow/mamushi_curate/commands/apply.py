@@ -12,13 +12,16 @@ FILE.receipt.json says what was done, with digests.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json
+from mamushi.errors import UserError
 from mamushi.io.copies import display_url, is_remote
 from mamushi.io.digests import versions
-from mamushi.io.files import sha256, write_json
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.tabular import find
 from mamushi_curate.commands import _options
 
 if TYPE_CHECKING:
@@ -46,12 +49,15 @@ def run(args: argparse.Namespace) -> None:
     from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
-    refuse_existing(args.out)
     copy, data = _options.fetched_place(args, "data"), display_url(str(args.data))
     args.data = copy if is_remote(args.data) else _options.local_path(args.data)
     listed = read_list(args.list)
     removal = listed.removal(args, args.data)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
+    if _is_done(receipt, args, removal.column or ROW_NUMBERS):
+        print(f"{args.out}: there already, by the same command")
+        return _as_json.put(read_json(receipt))
+    refuse_existing(args.out)
     done: dict[str, Any] = {}
 
     def record(written: Rewritten) -> None:
@@ -77,11 +83,27 @@ def run(args: argparse.Namespace) -> None:
     print(args.out)
 
 
+def _is_done(receipt: Path, args: argparse.Namespace, column: str) -> bool:
+    """Tell by its receipt whether the table is there: of the same list, ids and data."""
+    places = (("list", args.list), ("data", args.data), ("written", args.out))
+    with contextlib.suppress(UserError, OSError, LookupError):
+        done = read_json(receipt)
+        is_same = all(done[name]["sha256"] == _digests(place) for name, place in places)
+        return is_same and done["id"] == column
+    return False
+
+
+def _digests(place: Path) -> str | dict[str, str]:
+    """Return the SHA-256 of a file, or by name those of a folder's files."""
+    if place.is_dir():
+        return {str(path.relative_to(place)): sha256(path) for path in find(place)}
+    return sha256(place)
+
+
 def _receipt(
     args: argparse.Namespace, data: str, listed: ListedTexts, removal: RowRemoval, done: Rewritten
 ) -> dict[str, Any]:
     """Return what was asked for and what was done, with digests, to what lies where."""
-
     # Of a folder the digests of all files.
     read, written = (of if args.data.is_dir() else next(iter(of.values())) for of in done)
     names = ("dataset", "model", "seed", "selector", "beta")

@@ -22,7 +22,7 @@ from mamushi.config.sections import Refits, Shortened
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
-from mamushi.io.copies import display_url, local_path
+from mamushi.io.copies import display_url, is_remote, local_path
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
 from mamushi.io.model_files import positions_of, source_mistake
@@ -139,7 +139,9 @@ def write_configuration(args: argparse.Namespace) -> None:
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
         check_columns(path, columns, columns_in(mark), "text stands in quotes")
-    _options.fetch_beside(args)
+    for name in _options.FILE_OPTIONS:
+        if is_remote(getattr(args, name)):
+            _options.fetched_place(args, name)
     config = _configuration(args, path)
     _describe(config, columns, args.budgets)
     text = HEAD + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
@@ -248,19 +250,20 @@ def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | 
         raw, table, counts = examples_of_table(full, dataset)
         settle_budgets(config, dataset, chosen, counts)
         size = f"{counts.get('of_corpus', counts['read']):,} rows, "
-        lines = [f"columns: {', '.join(map(repr, columns))}", *_described_rows(raw, counts)]
+        kind = "hits" if "terms" in settings["forget"] else "examples"
+        lines = [f"columns: {', '.join(map(repr, columns))}", *_described_rows(raw, counts, kind)]
     print(f"{display_url(settings['path'])}: {size}{len(columns)} columns")
     print(*(f"  {line}" for line in lines), describe_model(model, table), sep="\n")
 
 
-def _described_rows(raw: Any, counts: Mapping[str, Any]) -> Iterator[str]:
-    """Iterate over lines of what the rows of a table are."""
+def _described_rows(raw: Any, counts: Mapping[str, Any], kind: str) -> Iterator[str]:
+    """Iterate over lines of what the rows of a table are; ``kind`` is that of a corpus."""
     forget, neither = int(raw.forget.sum()), sum(raw.dropped.values())
     ranked = counts["sections"][INFERENCE]
     gone = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
     copies = f"empty: {gone['empty']:,}; copies: {gone['exact_duplicates']:,}"
     if "corpus" in counts:
-        yield f"examples: {ranked[FORGET]:,}; {copies}"
+        yield f"{kind}: {ranked[FORGET]:,}; {copies}"
     else:
         left_out = f"; of neither, left out: {neither:,}" if neither else ""
         yield f"forget: {forget:,} rows; retain: {len(raw.ids) - forget:,} rows{left_out}"
@@ -337,9 +340,9 @@ def find_model(source: str) -> dict[str, str]:
         return {"source": str(path.absolute())}
     if path.exists() or source.count("/") > 1 or source[0] in "./~":
         raise UserError("no such model", where=source, do="give a model's folder")
-    from mamushi.lm import loading
+    from mamushi.lm import folders
 
-    commit = loading.fetch(source, None, "--model", weights=False)[1]
+    commit = folders.fetch(source, None, "--model", weights=False)[1]
     return {"source": source} | ({"revision": commit} if commit else {})
 
 
@@ -351,11 +354,11 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     if "embeddings" in model:
         place = display_url(model["embeddings"]["path"])
         return f"{place}: vectors made elsewhere; no model is run, and no tokens are ranked"
-    from mamushi.lm import loading
+    from mamushi.lm import folders
     from mamushi.lm.tokens import CHATS
 
-    folder, _ = loading.fetch(model["source"], None, "--model", weights=False)
-    kind, tokenizer = loading.check_config(folder)["model_type"], loading.read_tokenizer(folder)
+    folder, _ = folders.fetch(model["source"], None, "--model", weights=False)
+    kind, tokenizer = folders.check_config(folder)["model_type"], folders.read_tokenizer(folder)
     line = f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"
     if examples is not None and CHATS in examples.column_names:
         template = "their text" if tokenizer.chat_template is None else "its chat template"
