@@ -20,7 +20,6 @@ from mamushi.registry import plugin
 PUBLISHED: dict[str, Any] = json.loads(Path(__file__).with_name("sizes.json").read_text("utf-8"))
 """The sizes of public models and datasets."""
 BYTES_OF_A_TEXT, BYTES_OF_A_TOKEN, UNKNOWN_TEXTS, UNKNOWN_FORGET = 500, 4.5, 10_000, 0.2
-"""Of tables that have not been read yet."""
 RATE = 0.266 * 989e12
 """Floating-point operations per second of an H100 from the start to the end of a fine-tune: the
 paper's share of the data sheet's, of its 105 minutes of padded texts."""

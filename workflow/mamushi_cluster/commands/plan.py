@@ -46,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
         words: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         done = subprocess.run(line, check=False, env=environment, **words)
         if done.returncode:
-            # Its usage, which it prints before it names a wrong option, is long.
-            print(*done.stdout.splitlines()[-20:], sep="\n", file=sys.stderr)
+            if ours := re.search(r"^ *WorkflowError:\n *(.+)$", done.stdout, re.MULTILINE):
+                raise UserError(ours[1])
+            print(done.stdout.strip(), file=sys.stderr)
             raise UserError("the dry run failed", do="see what Snakemake said above")
         config = read_json(file.name)
     is_on_cluster = _run.sets(args.profile, "executor")
