@@ -9,8 +9,6 @@ variants take turns in one process, on one thread, and the medians of their CPU 
 pytest-benchmark and asv time single functions by the wall, and do neither.
 """
 
-from __future__ import annotations
-
 import os
 import runpy
 import subprocess

@@ -14,8 +14,6 @@ before the ones that count, compilation included.
 turns, and the median round counts; `*_ratio_*` is ours over the other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import statistics

@@ -12,8 +12,6 @@ the Trainer padded and flattened (with flash attention 2 where it is installed),
 what five minutes have no room for is left out. All of it goes to benchmarks/results.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import sys

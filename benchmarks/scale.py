@@ -10,8 +10,6 @@ kernel counts it, with files that are mapped; `cpu_seconds_*` is the sum over it
 of all jobs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Texts and models for the benchmarks of training and embedding: real lengths, random weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

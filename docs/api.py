@@ -4,8 +4,6 @@ A page holds a line for each module, which mkdocstrings fills in by reading the 
 importing it. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig

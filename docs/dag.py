@@ -6,8 +6,6 @@ Arrows that a longer way implies are left out (a transitive reduction), and targ
 collect. Rules stand in the order of the files that workflow/Snakefile includes.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -5,8 +5,6 @@ The schema is that of the declaration by which the program checks, and of the ``
 plug-ins. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

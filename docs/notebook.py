@@ -3,8 +3,6 @@
 MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

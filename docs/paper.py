@@ -3,8 +3,6 @@
 python docs/paper.py
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

@@ -4,8 +4,6 @@ It is made from the declarations that the program writes by, after a list of all
 patterns. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 

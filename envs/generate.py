@@ -8,8 +8,6 @@ To upgrade: make a new virtual environment, `pip install -e '.[dev]'` in it, the
 Python and `--lock`.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -7,8 +7,6 @@ What says how, when and where something was made is left out. A commit's results
 ``results/bits/COMMIT``, so that a base runs once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

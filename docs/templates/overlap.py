@@ -1,7 +1,5 @@
 """How much two rankings agree on what to remove."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

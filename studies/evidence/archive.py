@@ -9,8 +9,6 @@ without word frequencies where that was measured; and ``{dataset}-{model}-ranked
 per ranked text with its score by each selector, and whether each list has it.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ them, since all must hold. All claims of a dataset are corrected together (Holm)
 they use; those of unlearned models count where the run has them all. One function gives the word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Families of claims, as they are written in ``studies/evidence/families`` before the runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

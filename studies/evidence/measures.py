@@ -1,7 +1,5 @@
 """What an archived run measures of arms, at all seeds that a family of claims has complete."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

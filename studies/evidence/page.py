@@ -8,8 +8,6 @@ claims are also, with four digits, in ``numbers.txt``. ``tests/unit/test_evidenc
 both.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import re

@@ -8,8 +8,6 @@ file ``{out}/{dataset}/seed{n}/{arm}.parquet`` with a row for every held-out tex
 tokens, its NLL, the deep one, and that after relearning. A file that is there is kept.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence

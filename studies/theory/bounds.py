@@ -4,8 +4,6 @@ A ``ratio`` (n,) is the log-density ratio l*(x) = log p1(x)/p2(x), ``pi1`` the s
 domain in the mixture, pi2 = 1 - pi1, ``b`` = p1(S) the deleted p1-mass. All is in nats.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

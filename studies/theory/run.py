@@ -8,8 +8,6 @@ E_p1[e^-l*] = 1, and lhat is constant on each cell of l* within each of three st
 unions of cells, M is a maximum over bins, and divergences are Gauss-Legendre sums over cells.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

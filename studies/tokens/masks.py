@@ -13,8 +13,6 @@ forget texts, the mean log ratio of their tokens by counts of the contamination 
 that of beta 0's and of gold's. Reported are means over seeds with 95% t intervals.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

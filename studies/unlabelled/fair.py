@@ -10,8 +10,6 @@ to be fair: in how many draws share, precision and recall of a list had an end, 
 these their interval held the truth.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import product
 

@@ -15,8 +15,6 @@ over seeds with 95% t intervals, the precision of the lists, and retain NLL less
 above 0 where a list from examples does nine tenths of what one from labels does.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

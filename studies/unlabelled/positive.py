@@ -11,8 +11,6 @@ counts, and nnPU (Kiryo et al. 2017) with a linear model on the components and t
 `*_covers` are shares of draws in which an interval holds what is true, `*_width` median widths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path

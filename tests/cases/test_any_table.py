@@ -4,8 +4,6 @@ Tables are drawn by hypothesis: format, packing, shards, quotes, line ends, byte
 every kind. `MAMUSHI_TABLES=10000` draws more than the test does by itself.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

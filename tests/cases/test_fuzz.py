@@ -3,8 +3,6 @@
 The odd files are changed by chance. `MAMUSHI_FUZZ=20000` tries more than the test does by itself.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,8 +1,6 @@
 """Each of the odd files, lists and folders by every way in: what leaves, what is ranked, what is
 exported, and what a frame of it has."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

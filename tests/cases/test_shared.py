@@ -1,7 +1,5 @@
 """The inputs of public reports that lie beside the repository, each with what it has to give."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

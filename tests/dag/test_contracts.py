@@ -1,7 +1,5 @@
 """A change of one key of the configuration runs again the rules that depend on it, and no other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

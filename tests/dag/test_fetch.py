@@ -1,7 +1,5 @@
 """Data at a URL: fetched by a rule before what reads them, and never asked for again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rankings by influence in the graph of jobs: who makes them, and what runs again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The targets `left` and `tasks`: which models are asked what, and what a change runs again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

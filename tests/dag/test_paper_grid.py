@@ -1,7 +1,5 @@
 """Which jobs the paper's grid and studies have, on a machine without data, weights or a GPU."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """What jobs ask for and the plan gives, on a machine without data, weights or a GPU: of the paper's
 grid, of a model of 70 billion parameters on nodes of eight GPUs, and once texts are counted."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

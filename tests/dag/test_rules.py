@@ -1,7 +1,5 @@
 """Every rule can be read as it stands: a literal environment, and a shell line with its files."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

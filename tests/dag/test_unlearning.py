@@ -1,7 +1,5 @@
 """What a dry run shows is what runs: trainings whose tensors were deleted, and finer budgets."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

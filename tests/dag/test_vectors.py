@@ -3,8 +3,6 @@
 The grid of the contracts has no such model, so that their rules have their contracts here.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The core knows no room beside it, and works where there is none."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

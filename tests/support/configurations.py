@@ -1,7 +1,5 @@
 """Configurations that tests start from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tiny random models of many families of decoders, made from nothing but their configurations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

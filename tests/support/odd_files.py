@@ -4,8 +4,6 @@ Of a file of lines the bytes of each row stand by its id, so that what has to be
 without this program: all bytes but those of the listed rows.
 """
 
-from __future__ import annotations
-
 import decimal
 import gzip
 import uuid

@@ -1,8 +1,6 @@
 """A results folder with a ranking and its lists, as `mamushi show` and the start page read it, and
 frontiers whose curves have a closed form."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Cells of a lab's table whose texts were ranked stage by stage, without Snakemake."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The container recipes install what the lock file says, and copy what the program needs."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documentation's commands, keys, files, links and templates are those that exist."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Claims and their verdicts on a run whose effects are known; the pages made from the archive."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rooms of the core import from rooms before them; extras import the core, and nobody an extra."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from functools import cache

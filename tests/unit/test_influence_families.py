@@ -1,7 +1,5 @@
 """The claims of influence are judged by the archive, and the archive says what the page says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import yaml

@@ -3,8 +3,6 @@
 python -m tests.unit.test_notebook      writes what they show into it
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

@@ -15,8 +15,6 @@ files, ``files`` gives each a name, and keys end in ``@NAME``. In a CSV file,
 stands above a table whose numbers are from no file.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of the paper's claims names what is there, and the drawing of rules has all of them."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What holds the project together: linters and types, one lock file, profiles for the rules."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """A command answers at once: what is heavy is imported only where it is used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Benchmarks and studies run, at a size that measures nothing, and what they rest on is right."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The wheel has all that a run needs: users miss a profile or a rule file that is left out."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil

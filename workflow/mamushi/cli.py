@@ -5,8 +5,6 @@ A command for people is a file of a folder ``commands`` with ``arguments(parser)
 ``running.stage``.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib

@@ -19,8 +19,6 @@ have these, each called at its point:
 ``start_page(root, configfiles)``: writes the page of a results folder, and returns its file.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import inspect

@@ -1,8 +1,6 @@
 """How large models and datasets are before they are opened, and how long jobs take: by those of
 their kind that finished here, else, with a language model on a GPU, by operations."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

@@ -5,8 +5,6 @@ Snakemake calls neither in its jobs (they run with --no-hooks), nor in dry runs,
 when there is nothing to do.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

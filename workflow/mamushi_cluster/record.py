@@ -1,8 +1,6 @@
 """What `mamushi rank` made in a folder, and from what: so that it makes nothing twice, and that
 Snakemake, whose own record knows none of it, makes again what an older configuration asked for."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ It grows with the attempt, so that a job that ran out of something gets more of 
 language models are twice what the plan expects, and some for a slow start.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Characters cut out of a text of a row: the row is written again, with all other values."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

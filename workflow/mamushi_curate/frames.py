@@ -1,7 +1,5 @@
 """Tables in memory: pandas, pyarrow, `datasets`, Polars, or columns by name; read through Arrow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress

@@ -4,8 +4,6 @@ Files, settings and origins are those of the rules in ``workflow/rules``: Snakem
 made here as it is, and what it has made is not made again here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

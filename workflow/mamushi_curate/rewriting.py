@@ -5,8 +5,6 @@ and Arrow stay as ``rewriting_columns`` says. What was packed is packed again, b
 or one row group, is in memory at a time. What was written is read again before it gets its name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

@@ -2,8 +2,6 @@
 schema, metadata and settings that it had, a row group or record batch at a time. All is read again,
 and refused unless every value is the one that was read."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

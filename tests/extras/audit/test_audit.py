@@ -1,7 +1,5 @@
 """``mamushi audit``: what is drawn, what several people's answers say, and whose are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which texts an audit draws, and what the answers say with which certainty."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The page of other tools does what it shows."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`mamushi score`: texts of any table by a saved selector, and bad input in one line."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What ranked texts, as a file that scores others: as pipelines of scikit-learn do, and as the
 selectors themselves."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

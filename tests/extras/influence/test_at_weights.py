@@ -1,7 +1,5 @@
 """Influence at the weights of a trained model, against gradients of single tokens and batches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The stages of the room: what they write, how a killed one goes on, and what follows from it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Influence by two forward passes, against gradients of single tokens and texts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

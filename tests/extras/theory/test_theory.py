@@ -1,7 +1,5 @@
 """The paper's statements hold where the truth is known, and the corrections are needed."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 

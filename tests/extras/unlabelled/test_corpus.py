@@ -1,7 +1,5 @@
 """The order of a corpus that nobody labelled, and what a list of it holds."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """A corpus that tasks of datatrove screen: the texts that one process lets through, as the page
 shows it."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A corpus that nobody labelled: examples beside it, a blocklist, what is wanted."""
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
 from pathlib import Path

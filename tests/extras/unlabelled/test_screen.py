@@ -1,7 +1,5 @@
 """What a screen lets through, and what it says of the rest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much of an unlabelled corpus is of a domain, and how likely each text is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom, norm

@@ -1,7 +1,5 @@
 """Which texts a blocklist hits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

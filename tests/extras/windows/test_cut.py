@@ -1,7 +1,5 @@
 """Windows cut out of their documents: these go, all other values stay as they are."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping

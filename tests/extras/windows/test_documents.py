@@ -1,7 +1,5 @@
 """Of the windows of a document that is removed as a whole, one score."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

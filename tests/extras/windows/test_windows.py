@@ -1,7 +1,5 @@
 """Windows tile a document, and each knows its characters."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

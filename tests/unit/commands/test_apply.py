@@ -1,7 +1,5 @@
 """The table without what is on a list: nothing else of it changes, and a receipt says what did."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

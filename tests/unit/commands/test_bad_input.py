@@ -3,8 +3,6 @@
 The cases are data, in ``bad_input.yaml``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """``mamushi COMMAND``: the commands for people, and the stages."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

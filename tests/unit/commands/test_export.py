@@ -1,7 +1,5 @@
 """A list in the forms that other tools read, by their own loaders where they are installed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The way in: what `mamushi init` sees in a table and a model, writes, asks for and refuses."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

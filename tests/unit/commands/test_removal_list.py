@@ -1,8 +1,6 @@
 """Which rows a list names, wherever it lies: by its ids, by the texts under them, and by nothing
 that happens to lie around it."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Callable

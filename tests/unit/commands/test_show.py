@@ -1,7 +1,5 @@
 """``mamushi show``: what was ranked, and what the list is worth."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

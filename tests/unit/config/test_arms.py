@@ -1,7 +1,5 @@
 """Names of models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The configuration: what is filled in, what is coerced, and one clear line for each mistake."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One clear line for each mistake in a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

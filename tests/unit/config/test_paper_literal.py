@@ -1,8 +1,6 @@
 """profiles/paper-literal against the paper: each key has the value that a sentence of it gives, or
 stands among those of which it says nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures of one run's scores and of the frontier: what is drawn where."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

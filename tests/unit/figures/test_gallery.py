@@ -1,7 +1,5 @@
 """Figures of grids: what is drawn, and how the stage writes them."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from pathlib import Path

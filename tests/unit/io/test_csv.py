@@ -1,7 +1,5 @@
 """Tables for people: no cell of a CSV file is one that a spreadsheet runs."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

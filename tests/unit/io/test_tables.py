@@ -1,7 +1,5 @@
 """Row groups of tables that do not fit into memory, and pages that are damaged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

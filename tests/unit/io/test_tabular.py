@@ -1,7 +1,5 @@
 """Which files are a table: all that is there, or one line names what is not read."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Conversations as tokens: what the template writes, token by token, and plain text without one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

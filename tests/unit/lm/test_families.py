@@ -3,8 +3,6 @@
 No batch, order or neighbour may change a result, of a measurement, an embedding or a training.
 """
 
-from __future__ import annotations
-
 import copy
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Greedy continuations against a plain argmax loop, prompts, and likelihoods token by token."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers

@@ -1,7 +1,5 @@
 """NLL without word frequencies, in worlds whose truth is known, and of models with a constant."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The token cache: what stands around a text, truncation, and reading sections back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Texts of which tokens count by degrees or not at all, as where answers alone count or spans are
 left out: exact against a padded loop, and all that trains or measures goes by the others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

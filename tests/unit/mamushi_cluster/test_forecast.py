@@ -1,7 +1,5 @@
 """What jobs take: by finished ones, by operations and sizes, or not at all; and as text."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that gets signals, is killed, or meets another one: real processes, tiny rules."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What jobs ask for, by size, texts and attempt."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversations in every form and every kind of file: what is ranked of them, what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

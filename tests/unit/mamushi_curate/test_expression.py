@@ -1,8 +1,6 @@
 """The expression language: what it says of columns of every type, and that there is nothing else in
 it."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """The names that the package offers to Python, and what importing it takes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

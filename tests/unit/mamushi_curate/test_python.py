@@ -1,7 +1,5 @@
 """``mamushi.rank`` gives what the workflow gives, and refuses in one line what that would."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Quoted cells that have swallowed rows, and those that are texts with line ends."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``mamushi.rank`` of conversations that lie in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading tables: every format gives the same, and every kind of damage is told with its place."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A table written again: what was read and written is known by one opening, and whole or not."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import zipfile

@@ -1,8 +1,6 @@
 """Parquet and Arrow written again: any table of any types without any rows, or one line says why
 not."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What moves the digest of a stage's code, on a copy of the package: numbers do, words do not."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

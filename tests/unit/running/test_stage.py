@@ -1,7 +1,5 @@
 """What follows from a stage's signature: its command, its job, one line for what is wrong."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folds, halves, samples and the held-out part: whom an estimator sees, and whom it scores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The cross-fitted estimators: the torch MLP against scikit-learn and against known ratios."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Intervals of an AUC: by clusters of texts, and near 1."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

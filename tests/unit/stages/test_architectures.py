@@ -2,8 +2,6 @@
 perplexity in bf16, an edit of the logits. Beside them what transformers alone makes of the same
 weights, a text at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

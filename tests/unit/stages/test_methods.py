@@ -1,7 +1,5 @@
 """The stages by the methods `lora` and `full`: from a fine-tune over unlearning to a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The stage `finetune`: what is trained on, what is stored of it, and how a killed one goes on."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

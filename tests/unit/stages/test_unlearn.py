@@ -1,7 +1,5 @@
 """The stage `unlearn`: what it stores, from which list."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

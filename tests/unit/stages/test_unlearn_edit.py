@@ -1,7 +1,5 @@
 """The stage `unlearn` with what trains nothing: an arm as any other, of which an edit is stored."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Unlearners without training: edits of the logits, by hand and in worlds whose truth is known."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Relearning: which texts, each step, and what is measured between."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Removal lists of any format: the same ids, or one line of what is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -5,8 +5,6 @@ one section at a time; the rest is below, and in rooms beside the core. Mistakes
 a line each, before anything runs. It imports nothing heavy: every Snakefile that is read calls it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache

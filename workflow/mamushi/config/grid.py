@@ -1,7 +1,5 @@
 """The cells of a configuration's grid and studies, and the files that its targets ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What a configuration is declared with: sections, types of keys, lines of mistakes; and
 settings, which are what a stage takes of it."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

@@ -5,8 +5,6 @@ A class is a section; what it is for says its docstring. The settings of a kind 
 or unlearner stand in its file, as the class ``Settings``; those of a room beside the core there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Self

@@ -1,7 +1,5 @@
 """What the configuration and the plug-ins say together of the selectors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mamushi.config.kinds import Config

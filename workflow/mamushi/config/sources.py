@@ -1,7 +1,5 @@
 """What lies on the disk at the paths of a dataset: its raw files, and what is missing."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -20,8 +20,6 @@ nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 un
 e^l is a density ratio again. For what no network can learn from so many texts is ``LOSS_SLACK``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -14,8 +14,6 @@ spreads the true one around it, l = u + tau^2/2 + tau z in the forget and l = u 
 the retain domain with z standard normal, and every mean is also one over z.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

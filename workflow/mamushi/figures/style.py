@@ -1,7 +1,5 @@
 """How every figure looks: one theme for seaborn, colours and marks; tables as frames; panels."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A configuration names URLs, a run reads copies. A URL has one copy, of the conte
 tells; ``data.remote`` fetches it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator, Mapping

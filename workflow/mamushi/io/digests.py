@@ -6,8 +6,6 @@ is the time of a status change, which nobody sets back. Digests are kept in a fo
 for the next command.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Files that are whole or absent: write beside, flush, rename."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import glob

@@ -1,7 +1,5 @@
 """What can be told at a glance of a model's folder, before anything opens it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Mapping

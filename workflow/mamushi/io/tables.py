@@ -1,8 +1,6 @@
 """Tables on disk, Parquet with zstd but for vectors, checked against their schema when written and
 when read: see ``schemas``."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

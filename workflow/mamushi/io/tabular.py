@@ -3,8 +3,6 @@
 Known by their names, so that what a rule reads can be declared without opening it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

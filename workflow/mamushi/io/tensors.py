@@ -1,7 +1,5 @@
 """What a file of trained tensors was made from."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Mapping

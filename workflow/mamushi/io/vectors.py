@@ -1,7 +1,5 @@
 """The table of embeddings, and matrices that may be larger than the memory."""
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

@@ -6,8 +6,6 @@ Anywhere else, and where scores are capped (Gemma 2), texts of similar length ar
 longest of them. Both are exact, since attention is causal.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """Devices, precision and reproducibility: the one door to `accelerate`."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """The embedding map: a text's hidden states in the contaminated model, pooled to one vector."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Folders of models, on this disk or in the hub's cache: found, checked and read. Weights are read
 from safetensors files alone: the older pickle files can run code when opened."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

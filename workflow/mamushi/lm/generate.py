@@ -1,7 +1,5 @@
 """Generation after prompts, and the likelihood of what was generated under another model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

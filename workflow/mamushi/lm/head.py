@@ -4,8 +4,6 @@ Logits z of a hidden state h become  z / T + strength * e(h), with e a constant 
 the log-probability that a classifier gives to *retain* for each token that could come next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -4,8 +4,6 @@ A *model card* (``results/base/{model}/card.json``) is how later stages find a m
 writes it once, with the digest of each of the model's files, which whoever opens it compares.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The logits of a large vocabulary outweigh all else that a step holds. So head an
 by parts, and the gradient with respect to a logit takes its place as soon as it is known.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

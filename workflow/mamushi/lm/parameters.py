@@ -1,8 +1,6 @@
 """Which parameters are trained: the last blocks, the input embedding and the output head (the
 paper, Phase 1), while the norm after the last block stays frozen; or all, or adapters alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

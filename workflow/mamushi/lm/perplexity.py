@@ -1,7 +1,5 @@
 """Likelihoods of texts under a model, and perplexity: token-weighted, exp of the mean NLL."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ constant on a model's logits, such as word counts make, counts nothing, exactly.
 halves of the texts: q of a half comes from the words of the other one and of the inference section.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

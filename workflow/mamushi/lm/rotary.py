@@ -6,8 +6,6 @@ off the whole batch, and keeps what dynamic scaling last used for the next one. 
 each text, so that neither a neighbour nor an earlier batch changes a result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial

@@ -1,8 +1,6 @@
 """A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job, where a
 block is whole only while it computes. What is stored of it is whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary

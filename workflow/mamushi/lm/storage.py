@@ -1,8 +1,6 @@
 """Tensors in safetensors files: those that were trained, to be put into a model again, and the
 state of a training to go on from."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

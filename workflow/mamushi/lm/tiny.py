@@ -2,8 +2,6 @@
 tying in Llama; attention biases and no BOS in Qwen2; tied embeddings, soft-caps and sliding windows
 in Gemma 2."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial

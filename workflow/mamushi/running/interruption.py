@@ -7,8 +7,6 @@ second one ends the process at once, unless it comes with the first: a terminal,
 process of a run may all send one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

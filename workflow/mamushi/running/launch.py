@@ -1,8 +1,6 @@
 """Processes of one job, one a GPU, that accelerate starts and that share a model. The command is
 none of them: it holds claims and leases, and passes the signals of Snakemake and SLURM on."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -10,8 +10,6 @@ for one, in a folder that all runs of a user on a machine share, and sees that G
 stages see none. Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -5,8 +5,6 @@ training of a network carries into the ranking. So arithmetic has one thread, an
 independent parts (the networks of a selector) computes them side by side, to the same bits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

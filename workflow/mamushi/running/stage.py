@@ -8,8 +8,6 @@ GPU; ``VERSION`` maps its stages to numbers, one of which is raised from 1 when 
 ``identity`` does not see moves a result.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import json

@@ -1,7 +1,5 @@
 """What scores and embeddings of one run tell before any retraining."""
 
-from __future__ import annotations
-
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config, setting
 from mamushi.errors import UserError

@@ -1,7 +1,5 @@
 """Texts of the datasets, copies of what lies at URLs, and vectors that another program made."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Figures, one file each in the gallery."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

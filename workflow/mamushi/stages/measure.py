@@ -1,8 +1,6 @@
 """What is asked of the models of a cell: perplexity of held-out texts, what they say, what the gold
 model makes of that, and how fast they learn the domain anew."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mamushi.config import grid

@@ -1,7 +1,5 @@
 """Models that exist, the token ids of the texts for a model, and the texts as its vectors."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

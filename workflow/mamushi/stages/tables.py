@@ -4,8 +4,6 @@ A stage finds the files of its cells by path, those that the function above it g
 nothing is written unless all are there.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 from typing import Any

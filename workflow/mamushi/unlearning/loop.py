@@ -1,7 +1,5 @@
 """What all unlearners have in common: the steps that they take over forget and retain texts."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The quantities that the loss of an unlearner depends on, and the forward pass that gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Methods to Evaluate Robust Unlearning in LLMs). The gold standard, which never s
 how fast it can be learned at all.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which texts to unlearn: the table `removals` of this program, or a list of one's own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

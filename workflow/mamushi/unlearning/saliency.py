@@ -2,8 +2,6 @@
 m = 1(|g| >= gamma) with g the gradient of the forget loss at the start model, where
 gamma, one for all tensors, is such that a share of 1 - sparsity of the weights is free."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction

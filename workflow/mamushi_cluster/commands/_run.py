@@ -1,7 +1,5 @@
 """The workflow, started by a command for people: Snakemake in a process of its own."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import subprocess

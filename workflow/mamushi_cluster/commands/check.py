@@ -4,8 +4,6 @@ It prints a line for each mistake. The exit code is 1 where there is one, else 0
 vectors, a corpus that has a screen, and templates of conversations are left to the run.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

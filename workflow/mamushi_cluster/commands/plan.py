@@ -1,7 +1,5 @@
 """What a run would take, before it: jobs by rule, GPU-hours, memory, and the disk of models."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

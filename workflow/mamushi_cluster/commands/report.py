@@ -4,8 +4,6 @@ It is Snakemake's report on the configuration of the folder in which it is start
 asks for, all must have been made: see `mamushi run`.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from pathlib import Path

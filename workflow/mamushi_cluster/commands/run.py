@@ -7,8 +7,6 @@ unlearners buy), unlearned (a list of your own, unlearned), left (what models st
 texts), studies (comparisons of the configuration), or a file of results.
 """
 
-from __future__ import annotations
-
 import argparse
 
 from mamushi.commands import _as_json

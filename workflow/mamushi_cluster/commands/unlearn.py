@@ -5,8 +5,6 @@ dataset has to have an evaluation section: texts that the model has not seen, on
 which the result is measured.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,8 +1,6 @@
 """Options of several commands: files, here or elsewhere by a URL, of which there is a copy here,
 and which rows of a table are the listed ones. Nothing heavy is imported: every help comes here."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ Says what it sees before it writes: rows, columns, forget and retain texts, copi
 workflow would refuse is refused here.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

@@ -5,8 +5,6 @@ What was ranked is not ranked again. Only budgets of the configuration have a ma
 list.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ and page come first, and then how certain they are. What was stopped goes on wit
 without DATA, with the configuration that is there.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """What columns of a user's table hold: the types of cells that are text, and of those that no
 setting names, as far as they may give the domain away, numbers, dates and categories."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from itertools import islice

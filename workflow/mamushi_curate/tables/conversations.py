@@ -8,8 +8,6 @@ As text, a turn is its role, a colon and what it says (its reasoning, its conten
 JSON); a blank line stands between two. Nothing heavy is imported, since every dry run comes here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

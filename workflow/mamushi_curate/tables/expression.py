@@ -5,8 +5,6 @@ comparisons, ``in``, ``is null`` and ``and or not``, evaluated by ``pyarrow.comp
 has the type of what it is compared with. What hangs on an empty cell or NaN is null.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping

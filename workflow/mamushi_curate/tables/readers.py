@@ -3,8 +3,6 @@ Arrow; one file or a folder of shards. Every problem is reported with the file a
 counts from 1 without the header; of CSV also with the line on which the row ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

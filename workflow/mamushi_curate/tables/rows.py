@@ -1,7 +1,5 @@
 """What each row of a user's table is: its text, id, domain and section."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What people said of texts, which overrules what marked them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -14,8 +14,6 @@ are estimated by texts that two answered, or one person twice: where they differ
 Nor can two against one, who are wrong together three times as often as two of two.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path

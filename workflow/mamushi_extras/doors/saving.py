@@ -5,8 +5,6 @@ features ``KIND.weights`` (d,); of words also the ``KIND.columns`` (d,) that the
 hashed ones, and how rare they are, ``KIND.rarity`` (d,).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

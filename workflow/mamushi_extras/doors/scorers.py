@@ -5,8 +5,6 @@ n-grams of words or of characters (Salton and Buckley, 1988), or vectors of a mo
 scored by itself, so that its score does not depend on which others are scored beside it.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What this room adds to the core: the section ``influence`` of the configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

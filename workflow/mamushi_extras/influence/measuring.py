@@ -14,8 +14,6 @@ gradients of batches. Targets are texts of the contamination section or, where t
 either half of the ranked texts the other half's (cross-fitting).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Influence along a training or at trained weights, and the rankings of texts and tokens by it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mamushi.config.kinds import setting

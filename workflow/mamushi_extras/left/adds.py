@@ -1,7 +1,5 @@
 """What this room adds to the core: the sections ``left`` and ``tasks`` of the configuration."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from mamushi.config.kinds import DISTINCT, Added, AnyNames, Budgets, Count, Place, key

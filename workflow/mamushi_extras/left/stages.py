@@ -1,7 +1,5 @@
 """What is left in models after a deletion, beside gold: single forget texts, and abilities."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

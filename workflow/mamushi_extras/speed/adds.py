@@ -1,7 +1,5 @@
 """What this room adds to the core."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

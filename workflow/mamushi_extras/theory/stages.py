@@ -1,7 +1,5 @@
 """What the paper proves, beside what was measured where the truth is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What this room adds to the core: spans of tokens, in the format that trainers read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mamushi.config.complete import comparisons

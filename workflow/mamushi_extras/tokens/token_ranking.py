@@ -4,8 +4,6 @@ The mean score of a text's tokens says how well the ranking tells the domains ap
 retain texts' own tokens score says what a mask would take of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

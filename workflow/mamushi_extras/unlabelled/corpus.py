@@ -4,8 +4,6 @@ Scores are of examples against the corpus, cross-fitted. A copy of an example in
 the domain for certain and comes first, but not a hit of a blocklist; wanted texts are in no list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property

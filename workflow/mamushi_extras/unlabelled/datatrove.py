@@ -1,8 +1,6 @@
 """A corpus that several machines read: screened by the tasks of an engine, datatrove, which lets
 those texts through that one process does (``screen.screen_texts``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,8 +1,6 @@
 """A corpus in which nobody marked the domain: its texts, examples of the domain in another table or
 the hits of a blocklist, and texts that are known to be wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -9,8 +9,6 @@ The examples say what is missed: each passes where it is among the highest by a 
 its copies. A thousand texts beneath without one of the domain leave room for 3,000 in a million.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b

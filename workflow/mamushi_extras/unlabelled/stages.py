@@ -1,7 +1,5 @@
 """A corpus in which nobody marked the domain: its ranking, and what to expect of its lists."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mamushi.config.kinds import Settings, setting

@@ -6,8 +6,6 @@ one, there is no edge of a word to be asked for; and behind a term in Hangul a w
 with a particle. An expression is applied to the text as it is, in any case.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Removal lists of windows: which are cut out of their documents, or which documents go."""
 
-from __future__ import annotations
-
 import argparse
 from collections import defaultdict
 from collections.abc import Mapping

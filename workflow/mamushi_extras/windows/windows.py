@@ -1,7 +1,5 @@
 """Windows of long documents: each is a text of its own, and its id says where it stands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """``mamushi check``: a line for each mistake, and nothing is run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

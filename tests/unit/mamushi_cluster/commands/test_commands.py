@@ -1,7 +1,5 @@
 """The commands that start the workflow: what they hand to Snakemake, and where it is found."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

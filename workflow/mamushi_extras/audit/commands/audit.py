@@ -7,8 +7,6 @@ and the share of the domain before and after, with 95% intervals. mamushi rank -
 answers as labels.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections import defaultdict

@@ -5,8 +5,6 @@ files, read a block at a time. The result has an id and a score a row, in the or
 higher, the more like what was to be forgotten; none of a text that says nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from itertools import islice

@@ -1,8 +1,6 @@
 """of spans: JSON Lines with input_ids, attention_mask and labels, -100 where a token is masked, as
 TRL and axolotl read tokenized texts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
