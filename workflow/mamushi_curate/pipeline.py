@@ -186,8 +186,7 @@ class Pipeline:
         for beta in self.budgets:
             self.plan("spans", selector=name, beta=beta, scores=scores, out=paths.SPANS)
         manifests = [paths.SPANS_MANIFEST.replace("{beta}", beta) for beta in self.budgets]
-        files = {"scores": scores, "shown": paths.TOKENS_SHOWN, "out": manifests}
-        self.plan("token-manifests", selector=name, **files)
+        self.plan("token-manifests", selector=name, scores=scores, out=manifests)
 
     def make_page(self) -> None:
         """Make the page to browse the ranking, where the room of pages is there."""
@@ -199,7 +198,6 @@ class Pipeline:
         files["refits"] = [path for name in names for path in self.refits_of(name)]
         files["stability"] = [_of(paths.STABILITY, name) for name in names]
         files["calibrated"] = None if self.is_corpus else paths.CALIBRATED
-        files["tokens"] = [_of(paths.TOKENS_SHOWN, name) for name in self.of_tokens]
         self.plan("ranking", **files)
 
     def make_frontier(self) -> None:

@@ -22,17 +22,21 @@ CELL = {"dataset": "mine", "model": "tiny", "seed": 0, "selector": "words", "bet
 TEXTS = {"f": [9, 1, 2, 3], "r": [9, 4], "held": [9, 5]}
 
 
-def test_a_masked_token_has_the_label_that_no_loss_counts(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_masked_token_has_the_label_that_no_loss_counts(run: Path, tmp_path: Path) -> None:
+    """Read as axolotl does: by `datasets`, with all of its columns padded into tensors."""
     out = run / "labels.jsonl"
     assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert found == [
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert rows == [
         {"input_ids": [9, 1, 2], "attention_mask": [1] * 3, "labels": [9, -100, 2]},
         {"input_ids": [9, 4], "attention_mask": [1] * 2, "labels": [9, 4]},
     ]
-    assert capsys.readouterr().out.strip() == str(out)
+    loaded = load_dataset("json", data_files=str(out), cache_dir=str(tmp_path), split="train")
+    tokenizer = tiny.build({"family": "llama", **SIZES}, ["a b"], 0)[1]
+    tokenizer.pad_token = tokenizer.eos_token
+    batch = DataCollatorForSeq2Seq(tokenizer)([*loaded])
+    assert {*batch} == {"input_ids", "attention_mask", "labels"}
+    assert sorted(batch["labels"].tolist()) == [[9, -100, 2], [9, 4, -100]]
 
 
 def test_where_answers_alone_count_all_else_has_that_label(tmp_path: Path) -> None:
@@ -44,18 +48,6 @@ def test_where_answers_alone_count_all_else_has_that_label(tmp_path: Path) -> No
     found = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["input_ids"] for row in found] == [[9, 1, 2, 3], [9, 4]]
     assert [row["labels"] for row in found] == [[-100, -100, -100, 3], [-100, 4]]
-
-
-def test_the_labels_are_a_batch_as_trainers_make_it(run: Path, tmp_path: Path) -> None:
-    """As axolotl does: the file by `datasets`, and all of its columns padded into tensors."""
-    out = run / "labels.jsonl"
-    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
-    loaded = load_dataset("json", data_files=str(out), cache_dir=str(tmp_path), split="train")
-    tokenizer = tiny.build({"family": "llama", **SIZES}, ["a b"], 0)[1]
-    tokenizer.pad_token = tokenizer.eos_token
-    batch = DataCollatorForSeq2Seq(tokenizer)([*loaded])
-    assert {*batch} == {"input_ids", "attention_mask", "labels"}
-    assert sorted(batch["labels"].tolist()) == [[9, -100, 2], [9, 4, -100]]
 
 
 def spans(run: Path) -> Path:

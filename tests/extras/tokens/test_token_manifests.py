@@ -1,4 +1,4 @@
-"""What is said of a mask beside its spans: its own verdict, its certainty, and what is shown."""
+"""What is said of a mask beside its spans: its own verdict, and its certainty."""
 
 import json
 from pathlib import Path
@@ -23,12 +23,12 @@ TELLS = "mat"
 COMMON = "the cat sat on a dog and saw"
 
 
-def made(root: Path, *, texts: int = 60, tells: str = f"{TELLS} ") -> None:
+def made(root: Path, texts: int = 60) -> None:
     """Texts of which those of the forget domain have one word of their own."""
     write_base(root)
     rng, common = np.random.default_rng(0), COMMON.split()
     domains = ["forget" if i % 3 == 0 else "retain" for i in range(texts)]
-    own = {"forget": tells, "retain": ""}
+    own = {"forget": f"{TELLS} ", "retain": ""}
     written = [own[domain] + " ".join(rng.choice(common, 5)) for domain in domains]
     ids = [f"t{i}" for i in range(texts)]
     write_examples(root / "examples.parquet", ids, domains, text=written)
@@ -45,7 +45,7 @@ def made(root: Path, *, texts: int = 60, tells: str = f"{TELLS} ") -> None:
 
 
 def manifests(root: Path, kind: str, settings: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
-    """Manifests at the two budgets, and what the page shows, by the three stages."""
+    """Manifests at the two budgets, by the three stages."""
     files = [f"--{name}={root / name}.parquet" for name in ("examples", "tokens")]
     of = {"selector": "words", "kind": kind, "settings": settings, "seed": 0, "max_length": 16}
     scores = root / f"{kind}.parquet"
@@ -55,10 +55,9 @@ def manifests(root: Path, kind: str, settings: dict[str, Any], **more: Any) -> l
     out = [root / f"{kind}-{beta}.json" for beta in BUDGETS]
     about = {**of, "dataset": "d", "model": "m", "budgets": BUDGETS}
     about |= {"compared": None, "whole": 2, **more}
-    words = ["token-manifests", *files, f"--scores={scores}", f"--model-card={root / 'card.json'}"]
-    words += [f"--duplicates={root / 'duplicates.parquet'}", "--out", *map(str, out)]
-    shown = root / f"{kind}-shown.json"
-    assert main([*words, f"--shown={shown}", f"--settings={json.dumps(about)}"]) == 0
+    words = ["token-manifests", *files, f"--scores={scores}", "--out", *map(str, out)]
+    words += [f"--duplicates={root / 'duplicates.parquet'}", f"--settings={json.dumps(about)}"]
+    assert main(words) == 0
     found = []
     for path, beta in zip(out, BUDGETS, strict=True):
         found.append(read_json(path))
@@ -68,7 +67,7 @@ def manifests(root: Path, kind: str, settings: dict[str, Any], **more: Any) -> l
         rows = read_table(spans, schemas.SPANS).to_pylist()
         assert found[-1]["spans_sha256"] == digest_of_spans(rows)
         assert found[-1]["masked"] == sum(row["stop"] - row["start"] for row in rows)
-    return [*found, read_json(shown)]
+    return found
 
 
 COUNTS = {"folds": 2, "prior": 30.0}
@@ -76,7 +75,7 @@ COUNTS = {"folds": 2, "prior": 30.0}
 
 def test_a_mask_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     made(tmp_path)
-    small, large, shown = manifests(tmp_path, "token_unigram", COUNTS)
+    small, large = manifests(tmp_path, "token_unigram", COUNTS)
     assert (small["n_forget"], small["n_retain"], small["beta"]) == (20, 40, 0.1)
     assert small["separation"]["auc"] > 0.95
     assert small["judgement"]["ranking"].startswith("strong separation, AUC")
@@ -91,19 +90,3 @@ def test_a_mask_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     assert small["stability"]["least_overlap"] > large["stability"]["least_overlap"]
     assert f"of {large['masked']} tokens are toss-ups" in large["judgement"]["list"]
     assert small["expected"]["withheld"] and small["expected"]["by"] is None
-    assert shown["selector"] == "words" and shown["verdict"] == small["judgement"]["ranking"]
-
-
-def test_the_page_has_the_tokens_that_tell_and_texts_with_what_is_masked(tmp_path: Path) -> None:
-    made(tmp_path, tells="damn <b> ")
-    shown = manifests(tmp_path, "token_unigram", COUNTS)[2]
-    first = shown["tokens"][0]
-    assert first["retain"] == 0 and first["forget"] >= 20 and first["score"] > 0
-    assert len({each["id"] for each in shown["texts"]}) == 6
-    texts = read_table(tmp_path / "examples.parquet", schemas.EXAMPLES).to_pylist()
-    written = {row["id"]: row["text"].replace("damn", "d***") for row in texts}
-    levels = set()
-    for text in shown["texts"]:
-        assert written[text["id"]].startswith("".join(part for part, _ in text["parts"]))
-        levels |= {level for _, level in text["parts"]}
-    assert levels == {"0.10", "0.40", None}

@@ -48,7 +48,6 @@ TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"  # a ranking of tokens
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"  # tokens left out of the loss
 SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # verdict, origin and counts
 INFLUENCE = CELL + "/influence.parquet"  # of each token on other texts, along beta 0's training
-TOKENS_SHOWN = CELL + "/spans/{selector}/shown.json"  # what the ranking's page shows of them
 
 CACHE = "results/cache"  # deleted after the run
 CLAIMS = "results/claims"

@@ -9,11 +9,6 @@ rule ranking:
         refits=refits_of(*RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
         calibrated=branch(is_corpus, then=[], otherwise=paths.CALIBRATED),
-        tokens=expand(
-            paths.TOKENS_SHOWN,
-            selector=selectors.token_rankings(config),
-            allow_missing=True,
-        ),
     output:
         out=report(
             paths.RANKING,
@@ -31,5 +26,5 @@ rule ranking:
     shell:
         "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
         " --refits {input.refits:q} --stability {input.stability:q}"
-        " --calibrated {input.calibrated:q} --tokens {input.tokens:q}"
-        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
+        " --calibrated {input.calibrated:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,7 +1,5 @@
 """The page to browse a run's ranking."""
 
-from typing import Any
-
 from mamushi.config import grid
 from mamushi.config.kinds import setting
 from mamushi.config.selectors import comparison, leading_first
@@ -27,7 +25,6 @@ def ranking(
     refits: list[Input] = (),  # type: ignore[assignment]
     stability: list[Input],
     calibrated: Input | None = None,
-    tokens: list[Input] = (),  # type: ignore[assignment]
     out: Output,
     settings: RankingPage,
     job: Job,
@@ -35,16 +32,15 @@ def ranking(
     """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
     ``scores`` and ``stability`` are in the order of the settings' ``selectors``, ``refits`` have
-    the name of the selector that has any; ``calibrated`` knows how texts depend on each other;
-    ``tokens`` are what is shown of rankings of tokens (JSON). Raises ``UserError`` for scores that
-    rank other examples.
+    the name of the selector that has any; ``calibrated`` knows how texts depend on each other.
+    Raises ``UserError`` for scores that rank other examples.
     """
     from functools import partial
 
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import read_ranking, read_texts_of
     from mamushi.evidence.verdict import ranking_words, separation_by
-    from mamushi.io.files import atomic, read_json
+    from mamushi.io.files import write_text
     from mamushi.io.tables import read_metadata
     from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
@@ -58,8 +54,7 @@ def ranking(
         rankings[name] = read_ranking(
             path, refits_of.get(name), verdict=words, compared=why is not None
         )
-    named: dict[str, Any] = {"provenance": job.origin, "tokens": [read_json(p) for p in tokens]}
-    data = page_data(rankings, partial(read_texts_of, examples), settings.budgets, named)
+    read = partial(read_texts_of, examples)
+    data = page_data(rankings, read, settings.budgets, {"provenance": job.origin})
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
-    with atomic(out) as draft:
-        draft.write_text(ranking_html(title, data), encoding="utf-8", newline="\n")
+    write_text(out, ranking_html(title, data))

@@ -46,10 +46,10 @@ rule spans:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# As the manifests of lists, and what the page shows of a ranking of tokens.
+# As the manifests of lists.
 rule token_manifests:
     input:
-        **arm_files("model_card", "tokens", arm="gold"),
+        **arm_files("tokens", arm="gold"),
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
         scores=paths.TOKEN_SCORES,
@@ -59,7 +59,6 @@ rule token_manifests:
             beta=[paths.beta(budget) for budget in grid.budgets(config)],
             allow_missing=True,
         ),
-        shown=paths.TOKENS_SHOWN,
     log:
         "results/logs/token_manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
@@ -70,5 +69,4 @@ rule token_manifests:
     shell:
         "exec python -m mamushi token-manifests --examples {input.examples:q}"
         " --tokens {input.tokens:q} --duplicates {input.duplicates:q}"
-        " --model-card {input.model_card:q} --scores {input.scores:q} --out {output.out:q}"
-        " --shown {output.shown:q} --settings {params.settings:q} > {log:q} 2>&1"
+        " --scores {input.scores:q} --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -131,25 +131,21 @@ def token_manifests(
     examples: Input,
     tokens: Input,
     duplicates: Input,
-    model_card: Input,
     scores: Input,
     out: list[Output],
-    shown: Output,
     settings: TokenManifests,
     job: Job,
 ) -> None:
-    """Write the manifest of the mask at every budget of a selector of tokens, and what the page
-    shows of it (JSON): how well it tells the domains apart, what the mask would take of the retain
-    texts, how much of it refits mask as well, and what follows."""
+    """Write the manifest of the mask at every budget of a selector of tokens: how well it tells the
+    domains apart, what the mask would take of the retain texts, and how much of it refits mask as
+    well."""
     from mamushi.data.labels import read_texts
-    from mamushi.evidence.verdict import ranking_words
     from mamushi.io import schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_table
-    from mamushi.lm.loading import open_tokenizer
     from mamushi.registry import load
     from mamushi.selection.refits import refit_seed
-    from mamushi_extras.tokens.token_ranking import TokenRanking
+    from mamushi_extras.tokens.token_ranking import mask_manifest, token_separation
 
     pool = read_token_pool(examples, tokens, settings.max_length)
     column = read_table(scores, schemas.TOKEN_SCORES)["score"]
@@ -158,14 +154,10 @@ def token_manifests(
     score = load("selector", settings.kind).score_tokens
     seeds = [refit_seed(settings.seed, i) for i in range(settings.whole if cross_fitted else 0)]
     refits = [score(pool, settings.settings, seed) for seed in seeds]
-    labels = read_texts(examples, pool.texts.ids.tolist(), duplicates)
-    ranking = TokenRanking(pool.texts, by_text, refits, labels, cross_fitted, settings.compared)
-    separates = ranking.separates()
-    head = ("dataset", "model", "seed", "selector", "kind", "settings", "max_length")
-    about = {name: getattr(settings, name) for name in head}
+    ranking = (pool.texts, by_text, refits)
+    properties = read_texts(examples, pool.texts.ids.tolist(), duplicates)
+    separates = token_separation(*ranking, properties, cross_fitted)
+    about = settings.model_dump(exclude={"compared", "budgets", "whole"})
     for path, beta in zip(out, settings.budgets, strict=True):
-        manifest = ranking.manifest(beta, separates)
+        manifest = mask_manifest(*ranking, properties.groups, separates, beta, settings.compared)
         write_json(path, {**about, "beta": beta, **manifest, "provenance": job.origin})
-    words = ranking_words(separates, settings.compared)
-    page = ranking.shown(open_tokenizer(model_card), settings.budgets)
-    write_json(shown, {"selector": settings.selector, "verdict": words, **page})

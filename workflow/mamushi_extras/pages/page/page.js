@@ -612,44 +612,6 @@
     printing = false;
     draw(true);
   });
-  function view(which) {
-    document.body.dataset.view = which;
-    for (const name of ["ranking", "tokens"]) {
-      at("view-" + name).setAttribute("aria-selected", String(name === which));
-    }
-    if (which === "ranking") measure();
-  }
-  at("view-ranking").addEventListener("click", () => view("ranking"));
-  at("view-tokens").addEventListener("click", () => view("tokens"));
-  at("views").hidden = !data.tokens.length;
-  for (const found of data.tokens) {
-    const table = make("table");
-    const head = make("tr");
-    head.append(...["Token", "Score", "In forget texts", "In retain texts"].map((name) => {
-      const cell = make("th", name);
-      cell.scope = "col";
-      return cell;
-    }));
-    table.append(head, ...found.tokens.map((each) => {
-      const line = make("tr");
-      line.append(make("td", JSON.stringify(each.token), "token"), make("td", each.score.toFixed(2)),
-        make("td", number(each.forget)), make("td", number(each.retain)));
-      return line;
-    }));
-    at("tokens").append(make("h2", found.selector), make("p", found.verdict + "."));
-    if (found.tokens.length) at("tokens").append(table);
-    for (const text of found.texts) {
-      const line = make("p", "", "parts");
-      line.dir = "auto";
-      line.append(make("strong", text.id + ": "), ...text.parts.map(([part, budget]) => {
-        if (budget === null) return part;
-        const masked = make("mark", part);
-        masked.title = "masked from a budget of " + budget + " on";
-        return masked;
-      }));
-      at("tokens").append(line);
-    }
-  }
   new ResizeObserver(() => measure()).observe(at("scroller"));
 
   for (const budget of data.budgets) {
