@@ -20,12 +20,7 @@ ROOT = Path(__file__).parents[1]
 RULES = ROOT / "workflow" / "rules"
 PICTURE = ROOT / "docs" / "guide" / "dag.svg"
 TARGETS = ("all", "studies", "unlearning", "evidence")
-NOT_IN_THE_GRID = frozenset(
-    {
-        *("base_model", "import_embeddings", "unlearn_list"),
-        "fetch",
-    }
-)
+NOT_IN_THE_GRID = frozenset({"base_model", "import_embeddings", "unlearn_list"})
 """Rules that the paper's grid does not ask for: tiny models, vectors of one's own and of words,
  and lists of one's own."""
 STAGES = {

@@ -1,13 +1,12 @@
-"""Data at a URL: fetched by a rule before what reads them, and never asked for again."""
+"""Data at a URL: fetched by the command that starts a run, and never asked for again."""
 
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.support.dry_runs import Snakemake
 from tests.support.servers import Site, serving
-from tests.support.workflow import mamushi, run
+from tests.support.workflow import mamushi
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(60))
 SIGNED = "X-Amz-Signature=s3cret"
@@ -22,33 +21,26 @@ def configuration(path: str) -> dict[str, Any]:
     return {"grid": grid | {"budgets": [0.1]}, "datasets": {"d": table}, "models": models}
 
 
-def test_a_dry_run_of_the_command_says_what_it_would_fetch(tmp_path: Path) -> None:
-    with serving(Site({})) as site:
-        config = configuration(f"{site.url}/texts.csv?{SIGNED}")
-        (tmp_path / "mine.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        told = mamushi(tmp_path, "run", "data", "-n").stdout
-        assert site.asked == []
-    assert "fetch" in told
-    assert "s3cret" not in told
-
-
-def test_a_dry_run_asks_nobody_and_a_run_asks_once(snakemake: Snakemake, tmp_path: Path) -> None:
+def test_a_dry_run_asks_nobody_and_a_run_asks_once(tmp_path: Path) -> None:
     with serving(Site({"/texts.csv": TABLE})) as site:
         config = configuration(f"{site.url}/texts.csv?{SIGNED}")
-        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        assert snakemake.would_run(tmp_path, targets=["data"]) == {"fetch": 1, "examples": 1}
-        assert site.asked == []
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
+        def said(*words: str, status: int = 0) -> str:
+            done = mamushi(tmp_path, "run", "data", *words, check=False)
+            assert done.returncode == status, done.stdout + done.stderr
+            return done.stdout + done.stderr
+
+        assert "texts.csv: is not fetched; mamushi check" in said("-n", status=1)
+        assert site.asked == []
         site.breaks_after = 1000
-        broken = run("data", directory=tmp_path, check=False)
-        assert f"Fetching {site.url}/texts.csv" in broken.stdout
-        assert not (tmp_path / "results/data/d/card.json").exists()
+        assert "texts.csv: cannot be fetched" in said(status=2)
         site.breaks_after = None
-        run("data", directory=tmp_path)
+        said()
         asked = len(site.asked)
-        assert snakemake.would_run(tmp_path, targets=["data"]) == {}
+        assert "Nothing to be done" in said()
         assert len(site.asked) == asked
     card = (tmp_path / "results/data/d/card.json").read_text(encoding="utf-8")
     assert f"{site.url}/texts.csv" in card and "results/remote" not in card
-    every = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "config.yaml"]
+    every = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "mine.yaml"]
     assert not [path for path in every if b"s3cret" in path.read_bytes()]

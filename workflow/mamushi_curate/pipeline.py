@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid, selectors
-from mamushi.config.sources import fetched_urls, local_vectors, unlabelled
+from mamushi.config.sources import local_vectors, unlabelled
 from mamushi.io import paths
 from mamushi.running.locks import claim_outputs, lease_gpus
 from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, scheduled, variables
@@ -327,10 +327,7 @@ def open_pipeline(
     """Hold this folder, and a GPU where the model can use one. Give what makes the pipeline of the
     grid's one cell, of this configuration or of another one for the same. Raises ``UserError``
     where a run works in this folder."""
-    from mamushi.data import remote
-
-    for url in fetched_urls(_run.read(configfile)).values():
-        remote.fetch_copy(url)
+    _run.fetch([configfile])
     (cell,) = grid.cells(config["grid"])
     if args.cores:
         os.environ[WORKERS] = str(args.cores)

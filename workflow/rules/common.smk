@@ -13,7 +13,6 @@ from mamushi.config.complete import complete
 from mamushi.config.kinds import refuse
 from mamushi.errors import UserError
 from mamushi.io import paths
-from mamushi.io.copies import display_url, unsigned
 from mamushi.io.files import write_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
@@ -37,11 +36,9 @@ def explained(function, *args):
         raise WorkflowError(str(error)) from None
 
 
-written = dict(config)
 config.update(explained(complete, config))
-# By the receipts of their copies, and as they were written: some let in whoever has them.
-URLS = explained(sources.fetched_urls, written)
 if workflow.is_main_process:
+    explained(sources.require_copies, config)
     explained(record.require_forced, config, sys.argv)
 if file := os.environ.get(hooks.CONFIG_TO):
     write_json(file, config)
@@ -79,7 +76,6 @@ wildcard_constraints:
     study=NAME,
     unlearner=only(config["unlearners"]),
     list=NAME,
-    place=only(os.path.basename(os.path.dirname(path)) for path in URLS),
     seed=r"\d+",
     beta=arms.BETA,
     arm=ANY_ARM,
@@ -95,8 +91,6 @@ RESOURCES = explained(JobResources, config)
 hooks.share(
     PACKAGES,
     MAMUSHI_EXECUTION=config["execution"],
-    # With their signatures.
-    MAMUSHI_URLS=URLS,
     # Of models whose jobs have several.
     MAMUSHI_GPUS=RESOURCES.several,
 )
@@ -110,14 +104,11 @@ def settings(stage, *names, **fixed):
     """
 
     @cache
-    def text(n_fetched, *values):
+    def text(*values):
         wildcards = {k: int(v) if k == "seed" else v for k, v in zip(names, values)}
         return stages()[stage].settings_text(config, **fixed, **wildcards)
 
-    # What is fetched in a run has its digests once it is there.
-    return lambda wildcards: text(
-        sum(map(os.path.exists, URLS)), *[getattr(wildcards, name) for name in names]
-    )
+    return lambda wildcards: text(*[getattr(wildcards, name) for name in names])
 
 
 def trained_files(arm, is_kept=config["keep_checkpoints"]):

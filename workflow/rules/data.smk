@@ -1,25 +1,3 @@
-# What lies at a URL -> a copy of it, unless a command has fetched it; of a cluster on the head node.
-rule fetch:
-    output:
-        receipt=paths.FETCHED,
-    log:
-        "results/logs/fetch/{place}.log",
-    priority: LOOK_FIRST
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=settings("fetch-data", "place"),
-        url=lambda wildcards: display_url(
-            unsigned(URLS[paths.FETCHED.format(place=wildcards.place)])
-        ),
-    message:
-        "Fetching {params.url}"
-    shell:
-        "exec python -m mamushi fetch-data --receipt {output.receipt:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
 # Raw files -> one table of texts: cleaned, near-duplicates collapsed, cross-posts dropped, and
 # split into the contamination, inference and evaluation sections.
 rule examples:

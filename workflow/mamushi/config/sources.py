@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.errors import UserError
 from mamushi.io import copies, tabular
 from mamushi.registry import plugin
 
@@ -92,3 +93,11 @@ def fetched_urls(config: Mapping[str, Any]) -> dict[str, str]:
     vectors = [model.get("embeddings") for model in models.values()]
     every = map(os.path.expandvars, copies.urls([config.get("datasets"), vectors]))
     return {str(copies.receipt_path(copies.unsigned(url))): url for url in every}
+
+
+def require_copies(config: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for the first URL of a configuration without a copy here."""
+    for receipt, url in fetched_urls(config).items():
+        if not os.path.exists(receipt):
+            do = "mamushi check and mamushi run fetch it"
+            raise UserError("is not fetched", where=copies.display_url(url), do=do)

@@ -1,5 +1,5 @@
-"""Files on the hub, in a bucket or on a web server: copied once into ``results``, by the rule
-``fetch`` alone. Logins are the libraries', and stand in no message or result."""
+"""Files on the hub, in a bucket or on a web server: copied once into ``results``, by the
+commands that start a run. Logins are the libraries', and stand in no message or result."""
 
 import contextlib
 import re

@@ -1,16 +1,13 @@
-"""Texts of the datasets, copies of what lies at URLs, and vectors that another program made."""
+"""Texts of the datasets, and vectors that another program made."""
 
-import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
-from mamushi.config.sources import fetched_urls, raw_paths, unlabelled, vector_files
+from mamushi.config.sources import raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
-from mamushi.io import paths
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin, readers_of
 from mamushi.running.stage import Input, Job, Output
@@ -175,23 +172,3 @@ def import_embeddings(
         by_row=read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
     )
     write_vectors(out, [matrix], columns, job.origin)
-
-
-class FetchSettings(Settings):
-    """The URL without a signature."""
-
-    url: str = setting(
-        lambda config, place: fetched_urls(config)[paths.FETCHED.format(place=place)]
-    )
-
-
-def fetch_data(*, receipt: Output, settings: FetchSettings, job: Job) -> None:
-    """Copy what lies at a URL, with a receipt of it.
-
-    The URL as the configuration has it, which may let in whoever knows it, is no setting: the
-    workflow hands it over in the environment.
-    """
-    from mamushi.data.remote import fetch_copy
-
-    urls = json.loads(os.environ.get("MAMUSHI_URLS", "{}"))
-    fetch_copy(urls.get(str(receipt), settings.url))

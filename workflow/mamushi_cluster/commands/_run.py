@@ -4,7 +4,7 @@ import argparse
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,17 @@ def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None)
     return complete(merged)
 
 
+def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
+    """Fetch what lies at the URLs of configurations, and of the folder's own: what is not here and,
+    with ``refresh``, what may be another by now. Raises ``UserError`` as ``remote.fetch_copy``."""
+    from mamushi.config.sources import fetched_urls
+    from mamushi.data import remote
+
+    files = [*filter(Path.is_file, [Path("config.yaml")]), *configfiles]
+    for url in {url: 0 for path in files for url in fetched_urls(read(path)).values()}:
+        remote.fetch_copy(url, refresh=refresh)
+
+
 def is_dry(args: argparse.Namespace) -> bool:
     """Return whether nothing is to run."""
     return args.dry_run or bool({"-n", "--dry-run"} & {*args.snakemake_args.split()})
@@ -123,12 +134,11 @@ def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Name
     """Make these targets in the working folder; return Snakemake's exit status. Ctrl-C and SIGTERM
     reach Snakemake, which ends its jobs; this waits for that, and raises ``Stopped``. Raises
     ``UserError`` as ``line``."""
-    words = line(targets, configfiles, args)
     if not is_dry(args):
         # Snakemake holds the folder; here it is refused in one line.
         with hooks.only_run():
-            pass
-    return _wait(words)
+            fetch(configfiles)
+    return _wait(line(targets, configfiles, args))
 
 
 def _wait(words: Sequence[str]) -> int:

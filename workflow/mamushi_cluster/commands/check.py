@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mamushi.commands import _as_json
-from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError, error_line
 from mamushi_cluster.commands import _run
 from mamushi_curate.commands import init
@@ -36,13 +35,10 @@ def run(args: argparse.Namespace) -> int:
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
     from mamushi.config.complete import datasets_used
-    from mamushi.data import remote
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     try:
-        for url in {url for path in files for url in fetched_urls(_run.read(path)).values()}:
-            # It may be another by now.
-            remote.fetch_copy(url, refresh=True)
+        _run.fetch(files, refresh=True)
         config = _run.check(files)
     except UserError as error:
         yield from getattr(error, "lines", [str(error)])
