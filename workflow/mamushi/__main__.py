@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import importlib
 import os
 import sys
 
@@ -17,8 +18,8 @@ def main() -> int:
     server = os.environ.get("MAMUSHI_WARM", "off")
     try:
         if server not in ("off", "server"):
-            from mamushi.running import warm
-
+            # Of the run that has set it.
+            warm = importlib.import_module("mamushi_cluster.warm")
             if (answer := warm.run_in_server(sys.argv[1:], server)) is not None:
                 return answer
         from mamushi.running.machine import one_for_arithmetic

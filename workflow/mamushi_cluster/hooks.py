@@ -16,10 +16,10 @@ from types import FrameType
 
 from mamushi.config.kinds import Config
 from mamushi.errors import UserError
-from mamushi.running import warm
 from mamushi.running.interruption import Notice, handle_signals
 from mamushi.running.locks import exclusive
 from mamushi.running.stage import stages
+from mamushi_cluster import warm
 
 MINE = Path("mine.yaml")
 """The configuration that `init` writes unless told otherwise."""

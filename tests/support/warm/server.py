@@ -1,4 +1,4 @@
-"""The server of ``mamushi.running.warm`` for all commands of a test process, Snakemake included.
+"""The server of ``mamushi_cluster.warm`` for all commands of a test process, Snakemake included.
 
 A small run of the workflow is dozens of commands, of which each imports libraries for four seconds
 and computes for one. ``site/sitecustomize.py`` hands them over: any Python program, before it has
@@ -12,7 +12,7 @@ import runpy
 import sys
 from pathlib import Path
 
-FILE = Path(__file__).parents[3] / "workflow" / "mamushi" / "running" / "warm.py"
+FILE = Path(__file__).parents[3] / "workflow" / "mamushi_cluster" / "warm.py"
 LIBRARIES = (
     *("jsonschema", "matplotlib.figure", "pyarrow.csv", "snakemake.cli"),
     *("sklearn.linear_model", "sklearn.neural_network", "transformers.generation"),

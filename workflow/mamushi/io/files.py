@@ -22,6 +22,8 @@ REFUSED = {
     *(errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
 }
 """Errors of a path that the same command would meet again."""
+IS_SECONDARY = int(os.environ.get("RANK", "0")) > 0
+"""Whether this is a process beside the first of a job, which alone leaves what it writes."""
 
 
 @contextlib.contextmanager
@@ -37,7 +39,8 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         # Opened for writing, because some file systems refuse to flush a read-only descriptor.
         with draft.open("rb+") as handle:
             os.fsync(handle.fileno())
-        draft.replace(path)
+        if not IS_SECONDARY:
+            draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 

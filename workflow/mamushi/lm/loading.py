@@ -16,13 +16,12 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.errors import UserError
 from mamushi.io import digests
-from mamushi.io.files import read_json, read_plain_json
+from mamushi.io.files import IS_SECONDARY, read_json, read_plain_json
 from mamushi.io.model_files import INDEX, positions
 from mamushi.lm import device, head, parameters, sharding
 from mamushi.lm.folders import check_config, descriptions, fetch, read_model, read_tokenizer
 from mamushi.lm.storage import overlay, writing_safetensors
 from mamushi.lm.tokens import first_token
-from mamushi.running import launch
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:
@@ -129,7 +128,7 @@ def folder_of(card_path: str | Path) -> Path:
         # By name, because `results` may be a link to somewhere else.
         source = os.path.normpath(Path(card_path).absolute().parent / source)
     folder = fetch(source, revision, card_path, cached=True)[0]
-    for name, digest in () if launch.is_secondary() else card["digests"].items():
+    for name, digest in () if IS_SECONDARY else card["digests"].items():
         if digests.of(folder / name) != digest:
             problem = f"is not the file that {card_path} was made from; delete that and run again"
             raise UserError(problem, where=folder / name)

@@ -16,10 +16,9 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.io.files import atomic
+from mamushi.io.files import IS_SECONDARY, atomic
 from mamushi.io.tensors import header, trained_metadata
 from mamushi.lm import head, parameters, sharding
-from mamushi.running import launch
 
 # How safetensors, written in Rust, reports a full disk.
 OS_ERROR = re.compile(r"os error (\d+)")
@@ -45,17 +44,16 @@ def gather(
     """Return whole tensors, on the CPU, in the first process of a job; all have to call."""
     # One at a time: no GPU holds all of them.
     gathered = ((name, sharding.full_tensor(tensor.detach())) for name, tensor in named)
-    return {name: t.to("cpu", dtype) for name, t in gathered if not launch.is_secondary()}
+    return {name: t.to("cpu", dtype) for name, t in gathered if not IS_SECONDARY}
 
 
 def write(
     path: str | Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]
 ) -> None:
-    """Write a safetensors file whole or not at all, from the first process of a job."""
-    if not launch.is_secondary():
-        with atomic(path) as partial, writing_safetensors():
-            contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-            save_file(contiguous, partial, metadata=header(metadata))
+    """Write a safetensors file whole or not at all."""
+    with atomic(path) as partial, writing_safetensors():
+        contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        save_file(contiguous, partial, metadata=header(metadata))
 
 
 @contextmanager

@@ -36,6 +36,7 @@ Updated = Callable[[int, torch.optim.Optimizer], None]
 
 WAITING = 100  # steps whose losses may still be on the device
 NORMS = 50  # steps between two norms of the gradient, where nothing needs it in each
+TOGETHER = 10  # steps between two agreements of several processes
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,7 @@ class Training:
                     break
                 if progress.due() or len(self.waiting) >= WAITING:
                     self.collect()
-                stop = notice.at(number + 1, self.accelerator)
-                self.save(number + 1, stop is not None)
-                if stop is not None:
+                if stop := self.save(number + 1, int(notice.received or 0)):
                     raise interruption.Stopped(stop, f" after step {number + 1} of {self.total}")
                 progress.advance(1, self.note())
             self.collect()
@@ -180,20 +179,25 @@ class Training:
         self.accelerator.free_memory()
         return self.log
 
-    def save(self, steps: int, at_once: bool) -> None:
-        """Save everything after so many steps, ``at_once`` or where it is time: all processes bring
-        their shards, and have to agree."""
-        alone = self.accelerator.num_processes == 1
-        if self.checkpoint is None or not (at_once or alone or steps % interruption.TOGETHER == 0):
-            return
+    def save(self, steps: int, received: int) -> int:
+        """Save everything after so many steps where it is time, or where a signal was received, if
+        not by 0, which is returned."""
+        if self.checkpoint is None:
+            return 0
         late = time.monotonic() - self.saved >= self.checkpoint.seconds
-        agreed = torch.tensor([at_once or late], dtype=torch.int64, device=self.accelerator.device)
-        if self.accelerator.reduce(agreed, "sum"):
+        if self.accelerator.num_processes > 1:
+            # All bring their shards, and have to agree.
+            if steps % TOGETHER:
+                return 0
+            mine = torch.tensor([[received, late]], device=self.accelerator.device)
+            received, late = self.accelerator.gather(mine).amax(0).tolist()
+        if received or late:
             self.collect()
             self.saved = time.monotonic()
             self.checkpoint.save(self.trained, self.optimizer, self.log)
             # The first process that ends takes the others along, also the one that writes.
             self.accelerator.wait_for_everyone()
+        return received
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""

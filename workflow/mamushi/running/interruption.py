@@ -16,8 +16,6 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-TOGETHER = 10
-"""Steps between two agreements of several processes, each of which costs a round of messages."""
 SAME_REQUEST_SECONDS = 2.0
 """Within which a second signal is the same request."""
 
@@ -46,19 +44,6 @@ class Notice:
         elif time.monotonic() - self.since > SAME_REQUEST_SECONDS:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-
-    def at(self, step: int, accelerator: Any) -> signal.Signals | None:
-        """Return the signal for which the loop should stop after ``step``, or None. The same in all
-        processes of a launch, whichever of them were sent one."""
-        if accelerator.num_processes == 1:
-            return self.received
-        if step % TOGETHER:
-            return None
-        import torch
-
-        mine = torch.tensor([int(self.received or 0)], device=accelerator.device)
-        number = int(accelerator.gather(mine).max())
-        return signal.Signals(number) if number else None
 
 
 @contextlib.contextmanager

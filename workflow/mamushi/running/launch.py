@@ -29,11 +29,6 @@ def process_count(model_card: Path | None) -> int:
     return int(json.loads(os.environ.get(GPUS, "{}")).get(name, 1))
 
 
-def is_secondary() -> bool:
-    """Return whether this is a process beside the first of a job."""
-    return int(os.environ.get("RANK", "0")) > 0
-
-
 def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:
     """Run ``module`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, that of the signal that came, or 1 where a process failed."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Lora, Method
+from mamushi.io.files import IS_SECONDARY, write_json
 from mamushi.registry import additions
-from mamushi.running.launch import is_secondary
 from mamushi.running.stage import Job, job_of, stages
 
 if TYPE_CHECKING:
@@ -109,15 +109,13 @@ def record_training(
     job: Job, accelerator: Accelerator, schema: Table, log: Mapping[str, Any], **counts: Any
 ) -> None:
     """Write the step log of a training, and its card in the place of what an earlier one left."""
-    from mamushi.io.files import write_json
     from mamushi.io.tables import write_table
     from mamushi.io.tensors import drop_others
 
     card = job.arguments["card"]
-    if accelerator.is_main_process:
-        write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
-        drop_others(card, job.origin)
-        write_json(card, {**job.origin, **counts})
+    write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
+    drop_others(card, job.origin)
+    write_json(card, {**job.origin, **counts})
     accelerator.wait_for_everyone()
 
 
@@ -131,7 +129,7 @@ def finish_training(job: Job, evaluation: str | None, **files: Path | None) -> N
         written = {"out": job.arguments["perplexity"], "nll": job.arguments["nll"]}
         texts = {"settings": evaluation, "execution": job.execution.model_dump_json()}
         job_of(stages()["evaluate"], Namespace(**read, **files, **written, **texts)).run()
-    if not is_secondary():
+    if not IS_SECONDARY:
         state_of(job.arguments["card"]).unlink(missing_ok=True)
 
 

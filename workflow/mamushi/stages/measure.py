@@ -57,9 +57,8 @@ def evaluate(
         speed_up(model, accelerator, settings.trains, length, job)
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     table = perplexity_table(text_losses, texts.domains)
-    if accelerator.is_main_process:
-        write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
-        write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
+    write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
+    write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
 
 
 class Generate(OpenedArm):
@@ -87,8 +86,7 @@ def generate(
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     probe = settings.probe
     table = continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
-    if accelerator.is_main_process:
-        write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
+    write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
 
 
 def judged_files(config: Config, cell: dict[str, Any]) -> list[str]:
@@ -133,8 +131,7 @@ def judge(
         texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in tokens]
         answers[arm_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
     rows = generations_table(settings.cell, tables[0]["prompt"], answers)
-    if accelerator.is_main_process:
-        write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
+    write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
 
 
 class Relearn(OpenedArm):
@@ -183,6 +180,5 @@ def relearn(
         accelerator=accelerator,
         batch_tokens=job.execution.batch_tokens,
     )
-    if accelerator.is_main_process:
-        write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
-        write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)
+    write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
+    write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)

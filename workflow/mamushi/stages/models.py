@@ -144,14 +144,12 @@ def embed(
             batch_tokens=job.execution.batch_tokens,
             accelerator=accelerator,
         )
-        if accelerator.is_main_process and len(texts) > BLOCK:
+        if len(texts) > BLOCK:
             with atomic(path) as draft, draft.open("wb") as file:
                 np.save(file, vectors)
         return vectors
 
     blocks = map(block, range(0, len(texts), BLOCK))
-    if accelerator.is_main_process:
-        write_vectors(out, blocks, ranked(examples), job.origin)
-        shutil.rmtree(folder, ignore_errors=True)
-    for _ in blocks:
-        pass
+    write_vectors(out, blocks, ranked(examples), job.origin)
+    accelerator.wait_for_everyone()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -39,7 +39,6 @@ from mamushi.lm.perplexity import token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune, gradient, mean_nll
-from mamushi.running import launch
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
 
@@ -103,8 +102,6 @@ class Sums:
         """Add what was measured after ``step``, and write it down."""
         self.total = self.total + values
         self.steps = [*self.steps, step]
-        if launch.is_secondary():
-            return
         metadata = json.dumps({"fingerprint": self.fingerprint, "steps": self.steps})
         with atomic(self.path) as draft:
             save_file({"total": self.total}, draft, metadata={"mamushi": metadata})

@@ -75,17 +75,17 @@ def influence(
         sums = Sums(points, checkpoint.fingerprint, np.zeros(count_predicted(texts)))
         metadata = measure_along_training(*read, settings.points, *how, sums, checkpoint)
         values = sums.total
-    if accelerator.is_main_process:
-        fold = metadata.pop("fold", None)
-        columns = {
-            "id": texts.ids,
-            "domain": texts.domains,
-            "fold": pa.nulls(len(texts), pa.int16()) if fold is None else fold,
-            "influence": split_by_text(values, texts),
-        }
-        write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **metadata})
-        for path in (points, state):
-            path.unlink(missing_ok=True)
+    fold = metadata.pop("fold", None)
+    columns = {
+        "id": texts.ids,
+        "domain": texts.domains,
+        "fold": pa.nulls(len(texts), pa.int16()) if fold is None else fold,
+        "influence": split_by_text(values, texts),
+    }
+    write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **metadata})
+    accelerator.wait_for_everyone()
+    for path in (points, state):
+        path.unlink(missing_ok=True)
 
 
 def influence_scores(

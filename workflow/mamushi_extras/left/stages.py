@@ -60,10 +60,9 @@ def membership(
     if not np.isfinite(likelihoods.nll).all():
         problem = "the likelihood of a text is not finite: the model diverged"
         raise UserError(problem, do="lower its learning rate")
-    if accelerator.is_main_process:
-        counts = {"tokens": likelihoods.tokens, "nll": likelihoods.nll}
-        columns = {"id": texts.ids, "section": sections, **counts}
-        write_table(out, LIKELIHOODS, columns, metadata=job.origin)
+    counts = {"tokens": likelihoods.tokens, "nll": likelihoods.nll}
+    columns = {"id": texts.ids, "section": sections, **counts}
+    write_table(out, LIKELIHOODS, columns, metadata=job.origin)
 
 
 def arms_asked(config: Config) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ _PACKAGE = _WORDS[:2] == ["-m", "mamushi"] or (
 _PROGRAM = bool(_WORDS) and os.path.basename(_WORDS[0]) == "snakemake"
 
 if _SOCKET and (_PACKAGE or _PROGRAM):
-    from mamushi.running.warm import run_in_server
+    from mamushi_cluster.warm import run_in_server
 
     status = run_in_server(_WORDS, _SOCKET)
     if status is not None:

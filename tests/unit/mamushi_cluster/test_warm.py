@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.running import warm
+from mamushi_cluster import warm
 from tests.support.processes import until
 from tests.support.workflow import ROOT, environment
 
@@ -42,7 +42,7 @@ def command(folder: Path, *words: str) -> "subprocess.Popen[str]":
     (folder / "mamushi" / "__main__.py").write_text(PACKAGE)
     given = environment(PYTHONPATH=str(folder), GIVEN="given")
     client = f"import sys; sys.path.insert(0, {str(ROOT / 'workflow')!r})\n" + (
-        "from mamushi.running import warm\nimport os\n"
+        "from mamushi_cluster import warm\nimport os\n"
         f"sys.exit(warm.run_in_server({list(words)!r}, os.environ[warm.SOCKET]))"
     )
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
