@@ -8,7 +8,8 @@ read from its run has to have the digest that the list recorded. Another list is
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -22,6 +23,7 @@ from mamushi.io.tables import read_metadata, read_table
 from mamushi.registry import additions
 from mamushi.selection.removals import digest_of_ids
 from mamushi.unlearning.removal import OURS, columns_of, read_ids
+from mamushi_curate.cutting import without_characters
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.conversations import Conversations, text_columns
 from mamushi_curate.tables.lines import Dialect, check_columns, shown_name
@@ -29,6 +31,9 @@ from mamushi_curate.tables.lines import Dialect, check_columns, shown_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Ranked = Mapping[tuple[int, int], str]
+"""What was ranked of a text: the digest of its characters from one place to another."""
+WHOLE = (0, sys.maxsize)
 STAYS = set[int]()
 """What is cut out of a row that stays as it is: one set for all of them."""
 
@@ -37,15 +42,17 @@ STAYS = set[int]()
 class RowRemoval:
     """Which rows go, or what of their texts, and what became of them."""
 
-    ids: Collection[str]
+    ids: set[str]
     column: str | None
     """The column with the id; None: the number of the row, from 1."""
     text: str | None = None
     """The columns with the text, as a setting; None where texts are not compared."""
     part: str = "whole"
     """What of a conversation was ranked."""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """The digest of each text that was ranked, by id, as far as it is known."""
+    texts: Mapping[str, Ranked] = field(default_factory=dict)
+    """What was ranked of the text of an id, as far as it is known."""
+    cut: bool = False
+    """Whether that is cut out of texts, whose rows stay unless nothing would be left."""
     changed_texts: bool = False
     """Whether a row goes also where its text is another one now."""
     missing_ids: bool = False
@@ -62,8 +69,8 @@ class RowRemoval:
     compared: int = 0
     changed: int = 0
     """Of the texts that go, those that were compared with what was ranked, and differ."""
-    needs_same = False
-    """Whether a text has to be the one that was ranked, also where ``changed_texts`` may go."""
+    cut_rows: int = 0
+    cut_characters: int = 0
 
     def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
         """Return the places of characters that are cut out of the text of the next row, none of one
@@ -77,21 +84,26 @@ class RowRemoval:
         name = name if name in self.ids else self.spellings.get(name or "")
         if name is None:
             return STAYS
-        self.removed += 1
         self.twice = self.twice or (name if name in self.seen_ids else None)
         self.seen_ids.add(name)
-        if self.conversations is None:
-            return None
-        text = self.conversations.read(cells, place).text
-        is_same = self.is_same(name, text)
-        self.compared += is_same is not None
-        self.changed += is_same is False
-        if is_same is False and (self.needs_same or not self.changed_texts):
-            problem = f"the text of {name!r} is not the one that was ranked"
-            do = "give the table that was ranked, or rank again"
-            do += "" if self.needs_same else "; --changed-texts goes by the ids alone"
-            raise UserError(problem, where=place, do=do)
-        return self.cuts(name, text)
+        places = set[int]()
+        if self.conversations and (ranked := self.texts.get(name)):
+            text = self.conversations.read(cells, place).text
+            is_same = all(digests.of_text(text[slice(*at)]) == sha for at, sha in ranked.items())
+            self.compared += 1
+            self.changed += not is_same
+            if not (is_same or self.changed_texts):
+                problem = f"the text of {name!r} is not the one that was ranked"
+                do = "give the table that was ranked, or rank again"
+                do += "" if self.cut else "; --changed-texts goes by the ids alone"
+                raise UserError(problem, where=place, do=do)
+            places = {at for span in ranked for at in range(*span)} if self.cut else places
+            self.cut_characters += len(places)
+            if places and without_characters(text, places).strip():
+                self.cut_rows += 1
+                return places
+        self.removed += 1
+        return None
 
     def decide_rows(
         self, tables: Iterable[pa.Table], path: Path
@@ -121,18 +133,6 @@ class RowRemoval:
         words = {"True": "true", "False": "false"}
         called = {words.get(text, text.removesuffix(".0")): name for name, text in plain.items()}
         return {text: name for text, name in called.items() if text != name}
-
-    def cuts(self, name: str, text: str) -> set[int] | None:
-        """Return the places of characters that are cut out of a listed text; None: the row goes."""
-        return None
-
-    def is_same(self, name: str, text: str) -> bool | None:
-        """Tell whether a text is the one that was ranked; None where that is not known."""
-        return digests.of_text(text) == self.texts[name] if name in self.texts else None
-
-    def counts(self) -> dict[str, Any]:
-        """Return what was counted beside the rows, for the receipt."""
-        return {}
 
     @cached_property
     def conversations(self) -> Conversations | None:
@@ -177,8 +177,8 @@ class ListedTexts:
     ids: list[str]
     copies: Mapping[str, list[str]] = field(default_factory=dict)
     """Those that go with a listed id."""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """The digest of each text that goes, by id, as far as it is known."""
+    texts: Mapping[str, Ranked] = field(default_factory=dict)
+    """What was ranked of the text of each row that goes, by id, as far as it is known."""
     rows: Mapping[str, Any] | None = None
     """What the ids are, as the stage `examples` says it; None of plain ids."""
     made_from: Mapping[str, str] = field(default_factory=dict)
@@ -186,16 +186,8 @@ class ListedTexts:
     place: Mapping[str, str] | None = None
     """Its wildcards and the folder of results, where it lies in a run."""
     manifest: Mapping[str, Any] | None = None
-
-    @property
-    def copied(self) -> set[str]:
-        """Return the ids of all copies."""
-        return {copy for copies in self.copies.values() for copy in copies}
-
-    @property
-    def all(self) -> set[str]:
-        """Return the ids of texts with their copies."""
-        return {*self.ids} | self.copied
+    cut: bool = False
+    """Whether its ids are windows to cut, as ``DOCUMENT#0-9``, out of rows that stay."""
 
     def of_run(self, name: str) -> Path:
         """Return a table of its run: `examples` or `duplicates`. Raises ``UserError`` for a list
@@ -215,10 +207,13 @@ class ListedTexts:
         """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
         return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
 
-    def text(self, args: argparse.Namespace) -> str | None:
-        """Return the columns of the texts that are compared with those that were ranked, if any."""
-        ranked = None if self.rows is None or args.changed_texts else self.rows["text"]
-        return args.text or ranked
+    def exported(self) -> list[str]:
+        """Return the ids by rank, each with its copies after it. Raises ``UserError`` for windows
+        to cut, which are no texts."""
+        if self.cut:
+            do = "cut them with mamushi apply"
+            raise UserError("lists windows to cut, and no texts", where=self.path, do=do)
+        return [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
 
     def dialect(self, args: argparse.Namespace) -> Dialect:
         """Return how cells stand in CSV and TSV: as asked for, or as read for the ranking."""
@@ -232,44 +227,45 @@ class ListedTexts:
         Raises ``UserError`` where a column is not there, and where numbers of rows could be those
         of another table.
         """
-        columns, rows = readers.columns(data, self.dialect(args)), self.rows or {"column": "id"}
-        column, text = args.id or (None if args.rows else rows["column"]), self.text(args)
-        if columns and column is not None:
-            do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
-            check_columns(data, columns, [column], do)
-        if columns and text != args.text:
-            do = "name the texts that were ranked in --text, or say --changed-texts"
-            check_columns(data, columns, text_columns(text or ""), do)
+        rows = self.rows or {"column": "id", "text": None}
+        column = args.id or (None if args.rows else rows["column"])
+        # No windows are cut unseen.
+        changed_texts = args.changed_texts and not self.cut
+        text = args.text or (None if changed_texts else rows["text"])
+        if columns := readers.columns(data, self.dialect(args)):
+            needed = [*([] if column is None else [column]), *(text_columns(text) if text else [])]
+            do = "name ids in --id and texts in --text, or say --rows if ids are numbers of rows, "
+            check_columns(data, columns, needed, f"{do}--changed-texts if texts are others now")
         if column is None and text is None and not args.rows:
             problem = "the list has the numbers of rows, and their texts are not to be compared"
             do = "say --rows as well if the numbers are those of this table"
             raise UserError(problem, where=data, do=do)
-        options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
+        options = {"changed_texts": changed_texts, "missing_ids": args.missing_ids}
         return self.removing(column, text, part=rows.get("part", "whole"), **options)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""
-        return RowRemoval(self.all, column, text, texts=self.texts, **options)
-
-    def exported(self) -> list[str]:
-        """Return the ids by rank, each with its copies after it."""
-        return [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
+        ids = {*self._rows_of(self.ids), *self._copied_rows()}
+        return RowRemoval(ids, column, text, texts=self.texts, cut=self.cut, **options)
 
     def receipt(self, removal: RowRemoval) -> dict[str, Any]:
         """Return how many of its ids are there, and which are not."""
-        ids = [*self.ids, *sorted(self.copied)]
+        listed, copies = self._rows_of(self.ids), self._copied_rows()
+        missing = [name for name in (*listed, *sorted(copies)) if name not in removal.seen_ids]
         return {
-            "listed": len(self.ids),
-            "copies": len(self.copied),
+            "listed": len(listed),
+            "copies": len(copies),
             "found": len(removal.seen_ids),
-            "copies_found": sum(name in removal.seen_ids for name in self.copied),
-            "not_found": [name for name in ids if name not in removal.seen_ids],
+            "copies_found": sum(name in removal.seen_ids for name in copies),
+            "not_found": [*dict.fromkeys(missing)],
         }
 
-    def report(self, removal: RowRemoval) -> list[str]:
-        """Return what became of its rows, in lines to print."""
-        copies = f"{self.receipt(removal)['copies_found']:,} of them as copies"
-        return [f"{removal.removed:,} of {removal.read:,} rows removed, {copies}"]
+    def _rows_of(self, ids: Iterable[str]) -> list[str]:
+        """Return the rows of listed ids: of windows to cut, their documents."""
+        return [name.rpartition("#")[0] if self.cut else name for name in ids]
+
+    def _copied_rows(self) -> list[str]:
+        return self._rows_of(name for several in self.copies.values() for name in several)
 
 
 def read_list(path: Path) -> ListedTexts:
@@ -283,7 +279,7 @@ def read_list(path: Path) -> ListedTexts:
     if path.suffix.lower() not in (".parquet", ".pq"):
         problem = "is a removal list in another format, of which copies would stay"
         raise UserError(problem, where=path, do="give the .parquet that the run has made")
-    table, metadata = read_table(path, schemas.REMOVALS), read_metadata(path)
+    metadata, columns = read_metadata(path), read_table(path, schemas.REMOVALS).to_pydict()
     place = paths.wildcards(paths.REMOVAL, path.absolute())
     made_from = metadata.get("provenance", {}).get("inputs", {})
     if place is not None:
@@ -292,18 +288,23 @@ def read_list(path: Path) -> ListedTexts:
             do = "make it again: mamushi list --budget {beta} --selector {selector}".format(**place)
             problem = "is of an earlier ranking than the one that is there"
             raise UserError(problem, where=path, do=do)
-    ids, copies, sums, sums_of_copies = (
-        table[name].to_pylist() for name in ("id", "copies", "text_sha256", "copies_sha256")
-    )
     manifest = read_json(beside) if (beside := path.with_suffix(".json")).is_file() else None
-    if manifest is not None and manifest.get("ids_sha256") != digest_of_ids(ids):
+    if manifest is not None and manifest.get("ids_sha256") != digest_of_ids(columns["id"]):
         do = "make both again with mamushi run removals, or take the other list's manifest away"
         raise UserError("is of another list than the one beside it", where=beside, do=do)
-    texts = dict(zip(ids, sums, strict=True))
-    for several, theirs in zip(copies, sums_of_copies, strict=True):
-        texts.update(zip(several, theirs, strict=True))
-    by_id, rows = dict(zip(ids, copies, strict=True)), metadata["rows"]
-    listed = ListedTexts(path, ids, by_id, texts, rows, made_from, place, manifest)
+    texts = dict(zip(columns["id"], columns["text_sha256"], strict=True))
+    for copies, sums in zip(columns["copies"], columns["copies_sha256"], strict=True):
+        texts.update(zip(copies, sums, strict=True))
+    listed = ListedTexts(
+        path,
+        columns["id"],
+        dict(zip(columns["id"], columns["copies"], strict=True)),
+        {name: {WHOLE: digest} for name, digest in texts.items()},
+        metadata["rows"],
+        made_from,
+        place,
+        manifest,
+    )
     for step in additions("removal_list"):
         listed = step(listed)
     return listed

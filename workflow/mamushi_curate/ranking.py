@@ -295,7 +295,6 @@ class Ranking:
         listed = read_list(self._pipeline.path(paths.REMOVAL, **at))
         options = {"part": settings["part"], "missing_ids": missing_ids}
         removal = listed.removing(settings["id"], settings["text"], **options)
-        removal.needs_same = True
         ((stays, _),) = removal.decide_rows([source.table(removal.columns)], Path(IN_FRAME))
         removal.check(IN_FRAME)
         return source.select(stays.to_numpy(zero_copy_only=False))

@@ -73,11 +73,13 @@ def run(args: argparse.Namespace) -> None:
             receipt.unlink(missing_ok=True)
         raise
     _as_json.put(done)
-    print(*listed.report(removal), sep="\n")
-    if missing := done["ids"]["not_found"]:
+    ids = done["ids"]
+    how = "nothing of them is left" if listed.cut else f"{ids['copies_found']:,} of them as copies"
+    print(f"{removal.removed:,} of {removal.read:,} rows removed, {how}")
+    if listed.cut:
+        print(f"{removal.cut_characters:,} characters cut from {removal.cut_rows:,} rows")
+    if missing := ids["not_found"]:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
-    if removal.changed:
-        print(f"{removal.changed:,} of them have another text than the one that was ranked")
     if listed.texts and not removal.compared:
         print("their texts were not compared with those that were ranked")
     print(args.out)
@@ -107,6 +109,7 @@ def _receipt(
     # Of a folder the digests of all files.
     read, written = (of if args.data.is_dir() else next(iter(of.values())) for of in done)
     names = ("dataset", "model", "seed", "selector", "beta")
+    cut = {"rows": removal.cut_rows, "characters": removal.cut_characters}
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: (listed.manifest or {}).get(name) for name in names},
@@ -120,7 +123,7 @@ def _receipt(
             "others": removal.read - removal.removed,
             "without_an_id": removal.unnamed,
         },
-        **removal.counts(),
+        **({"cut": cut} if listed.cut else {}),
         "texts": {"compared": removal.compared, "changed": removal.changed},
         "ids": listed.receipt(removal),
     }

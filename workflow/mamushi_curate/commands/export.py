@@ -1,10 +1,9 @@
 """Write a removal list, its texts, or a trained model as other tools read them.
 
-A list: mamushi export LIST --to FORMAT --out FILE. The texts are those that were ranked, or those
-of the table in --data. Spans of tokens: mamushi export SPANS --to labels --out FILE. A model, as a
-folder that other programs open: mamushi export --model-card CARD --trained TENSORS --out FOLDER. It
-is the base with trained tensors laid over it, in order; an unlearned model is its base, the tensors
-that it started from (embedding, head and blocks), and those that unlearning trained (blocks).
+A list, or spans of tokens: mamushi export LIST --to FORMAT --out FILE. A model, as a folder that
+other programs open: mamushi export --model-card CARD --trained TENSORS --out FOLDER. It is the base
+with trained tensors laid over it, in order; an unlearned model is its base, the tensors that it
+started from (embedding, head and blocks), and those that unlearning trained (blocks).
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.digests import versions
-from mamushi.io.domains import INFERENCE, name_of
+from mamushi.io.domains import INFERENCE
 from mamushi.io.files import sha256, write_json, write_text
 from mamushi.io.tensors import trained_metadata
 from mamushi.registry import load, plugins
 from mamushi_curate.commands import _options
-from mamushi_curate.tables.conversations import Conversations
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts
@@ -56,8 +54,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", required=True, type=_options.local_path, help="what to write, and is not there"
     )
-    parser.add_argument("--data", type=Path, help="the table (default: the texts that were ranked)")
-    _options.row_arguments(parser)
     _as_json.argument(parser)
     model = parser.add_argument_group("a model")
     card, trained = "card of the base model", "tensors, the later over the earlier"
@@ -82,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("nothing to export", do=do)
     elif args.to == "jsonl":
         with new_folder(args.out) as folder:
-            _write_splits(folder, read_list(args.list), args)
+            _write_splits(folder, read_list(args.list))
     elif args.to == "ids":
         for name in (ids := read_list(args.list).exported()):
             if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
@@ -95,36 +91,25 @@ def run(args: argparse.Namespace) -> None:
     _as_json.put({"written": args.out})
 
 
-def _write_splits(folder: Path, listed: ListedTexts, args: argparse.Namespace) -> None:
-    """Write id and text, or conversation as it is, of each row of the table in ``--data``, else of
-    the texts that were ranked, by whether it is on the list. Raises ``UserError`` for a table that
-    is not the one that was ranked."""
-    from mamushi_curate.listed import RowRemoval
-    from mamushi_curate.tables import readers
+def _write_splits(folder: Path, listed: ListedTexts) -> None:
+    """Write id and text of each text that was ranked, by whether it is on the list. Raises
+    ``UserError`` for a list away from its run, and for documents of which windows were ranked."""
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_groups
 
-    data, column, needed = args.data, args.text, list[str]()
-    if data is not None:
-        removal = listed.removal(args, data)
-        column = removal.text or column or (listed.rows or {}).get("text") or "text"
-    else:
-        data, column, needed = listed.of_run("examples"), "text", ["section"]
-        removal = RowRemoval(listed.all, "id", "text", texts=listed.texts, missing_ids=True)
-    texts = Conversations(column, removal.part)
-    columns = [*needed, *texts.columns, *removal.columns]
+    ids, examples, written = {*listed.exported()}, listed.of_run("examples"), set[str]()
     with (
         (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
         (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
     ):
-        for place, cells in readers.table_rows(data, columns, listed.dialect(args)):
-            file = forget if removal.of(cells, place) is None else retain
-            if needed and cells["section"] != INFERENCE:
-                continue
-            name = removal.read if removal.column is None else cells.get(removal.column)
-            row: dict[str, Any] = {"id": name_of(name), "text": texts.read(cells, place).text}
-            if texts.are_turns:
-                row = {"id": row["id"], **{name: cells.get(name) for name in texts.columns}}
-            file.write(f"{json.dumps(row, ensure_ascii=False, default=str)}\n")
-    removal.check(data)
+        for group in read_groups(examples, schemas.EXAMPLES, ["id", "text", "section"]):
+            for row in group.to_pylist():
+                if row.pop("section") == INFERENCE:
+                    file = forget if row["id"] in ids else retain
+                    file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+                    written |= ids & {row["id"]}
+    if not written:
+        raise UserError("none of its ids is that of a text that was ranked", where=listed.path)
     # Its header names the splits to `load_dataset`.
     (folder / "README.md").write_text(README, encoding="utf-8")
 
