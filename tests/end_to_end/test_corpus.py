@@ -157,8 +157,7 @@ def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> 
     shutil.copytree(ranked, folder := tmp_path / "audited")
     unwanted = {f"c{i}" for i in range(400) if i % 10 == 0 or i in (5, 17, 18)}
     list_ = paths.REMOVAL.format(**CELL, beta="0.10")
-    said = mamushi(folder, "audit", list_, "--size", "100").stdout
-    assert "\nbefore, 11% [" in said
+    mamushi(folder, "audit", list_, "--size", "100")
     audit = read_json(folder / "audit/audit.json")
     asked = {each["id"] for each in audit["sample"]}
     told = {name: "yes" if name in unwanted else "no" for name in asked}

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.io import paths
-from mamushi.io.files import read_json, write_json
 from mamushi.io.tables import write_table
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.removal_files import CELL, link, removal_list
@@ -45,13 +44,6 @@ def write_corpus(root: Path) -> Path:
     names = [f"c{i}" for i in range(100)]
     ids, ranked = [*names, "like:1", "unlike:1"], np.arange(102) < 100
     path = removal_list(root, {name: () for name in names[:20]}, data=root.parent / "comments.csv")
-    shares = (("share", 0.15, 0.11, 0.2), ("precision", 0.6, 0.4, 0.8), ("recall", 0.8, 0.7, 0.9))
-    known = {
-        name: dict(zip(("estimate", "low", "high"), ends, strict=True)) for name, *ends in shares
-    }
-    about = path.with_suffix(".json")
-    screen = {"texts": 5_000, "passed": 100}
-    write_json(about, read_json(about) | known | {"screen": screen})
     domain, score = domains(np.arange(102) == 100), np.linspace(5, -5, 102)
     columns = {
         **{"id": ids, "domain": domain, "score": score, "fold": pa.nulls(102, pa.int16())},

@@ -68,25 +68,20 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     first = [each["stratum"] for each in found["sample"] if each["id"] in ("f0", "f14", "r0")]
     assert set(first) <= {0, 4}
     assert said[0] == "100 of 300 texts are drawn"
-    assert said[7].startswith("100 answers: 95% intervals of precision ")
     assert said[-1] == "next: mamushi audit --merge answers-NAME.json"
     # The same again, and not another one in its place.
     before = Path("audit/audit.html").read_bytes()
     assert main(["audit", str(made), "--size", "100", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
     assert done["strata"] == found["strata"]
-    assert done["half_widths"].keys() == {"precision", "recall"}
     assert Path("audit/audit.html").read_bytes() == before
     with pytest.raises(UserError, match="another audit is there"):
         command("audit", made, "--size", 100, "--seed", 1)
 
 
-def test_of_a_corpus_the_strata_come_from_its_posteriors(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And before anybody reads it says what is known of the list by the share."""
+def test_of_a_corpus_the_strata_come_from_its_posteriors(folder: Path) -> None:
     command("audit", write_corpus(folder), "--size", 60)
-    said, found = capsys.readouterr().out, audit()
+    found = audit()
     names = [row["texts_of"] for row in found["strata"]]
     assert names == ["listed"] * 2 + ["kept"] * 3
     assert [row["texts"] for row in found["strata"]] == [10, 10, 13, 39, 28]
@@ -94,8 +89,6 @@ def test_of_a_corpus_the_strata_come_from_its_posteriors(
     assert {each["id"] for each in found["sample"]} <= {f"c{i}" for i in range(100)}
     likely = [row["likely"] for row in found["strata"]]
     assert likely == sorted(likely, reverse=True)
-    assert "before, 15% [11%, 20%] of the corpus is of the domain; of the list:\n" in said
-    assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
     first = {f"c{i}" for i in range(18)}
     estimates = merged(*(write_answers(who, true=first) for who in ("ana", "ben")))["estimates"]
     true = {"precision": 0.9, "recall": 1.0, "before": 0.18, "after": 0.0}
@@ -136,12 +129,9 @@ def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
     for name, true in truth.items():
         _, low, high = found["estimates"][name]
         assert low <= true <= high and high - low < 0.5
-    # Of those on whom both say yes or no, on one they differ: nobody can say of it. Nor of the one
-    # on which Ana is alone.
+    # Nobody can say of the text on which they differ, nor of the one on which Ana is alone.
     assert said[0] == "150 of 150 texts, 2 of them unsure"
-    assert said[5].startswith("  'ana', 'ben' agree on 99.3% of 149 texts; Cohen's kappa 0.9")
-    assert said[5].endswith(f"; they differ on '{doubted}'")
-    assert found["annotators"] == ["ana", "ben"] and found["agreement"][0]["differ"] == [doubted]
+    assert found["annotators"] == ["ana", "ben"]
     assert doubted not in found["labels"] and len(found["labels"]) >= 149
     assert found["labels"].get("f0 again") == found["labels"].get("f0")
 

@@ -14,7 +14,6 @@ are estimated by texts that two answered, or one person twice: where they differ
 Nor can two against one, who are wrong together three times as often as two of two.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,13 +48,15 @@ QUANTITIES = {
 """The shares that are estimated, in words."""
 
 
-def strata_of(codes: Ints, source: Ints, likely: Doubles) -> pd.DataFrame:
-    """Return the strata of an audit, a row each: how many ``texts`` it has, whether it is
-    ``listed``, and the share of the domain that is ``likely`` in it; from what is known of single
-    texts, (n,): ``codes`` as of ``stratify``, ``source`` as there."""
-    texts, listed = np.bincount(codes), np.bincount(codes, weights=source == 0) > 0
-    shares = np.bincount(codes, weights=likely) / texts
-    return pd.DataFrame({"texts": texts, "listed": listed, "likely": shares})
+def strata_of(ranked: pd.DataFrame) -> pd.DataFrame:
+    """Return the strata of an audit, a row each: how many ``texts`` it has, their ``source``,
+    whether they are ``listed``, and the share of the domain that is ``likely`` in it; from the
+    ``stratum`` and the ``source`` of single texts, as of ``stratify``, and how ``likely`` each is.
+    """
+    strata = ranked.groupby("stratum").agg(
+        texts=("source", "size"), source=("source", "first"), likely=("likely", "mean")
+    )
+    return strata.assign(listed=strata["source"] == 0)
 
 
 def stratify(source: Ints, place: Ints | Doubles) -> Ints:
@@ -89,16 +90,12 @@ def allocate(strata: pd.DataFrame, answers: int) -> Ints:
     of_precision = np.where(listed, sizes / max(sizes[listed].sum(), 1), 0.0)
     of_recall = np.where(listed, 1 - recall, recall) * sizes / total
     need = np.hypot(of_precision, of_recall) * np.sqrt(share * (1 - share))
-    floor = np.minimum(sizes, max(2, answers // (STRATUM_FLOOR * strata_count)))
-    # Each goes where it takes most off the variance, which is need^2 / answers (Wright 2012).
-    further = [
-        np.arange(least, min(size, answers)) for least, size in zip(floor, sizes, strict=True)
-    ]
-    pairs = zip(need, further, strict=True)
-    takes_off = np.concatenate([need_here**2 / (n * (n + 1.0)) for need_here, n in pairs])
-    owner = np.repeat(np.arange(strata_count), [*map(len, further)])
-    first = np.argsort(-takes_off, kind="stable")[: max(0, answers - int(floor.sum()))]
-    return floor + np.bincount(owner[first], minlength=strata_count)
+    counts = np.minimum(sizes, max(2, answers // (STRATUM_FLOOR * strata_count)))
+    for _ in range(min(answers, int(sizes.sum())) - int(counts.sum())):
+        # To where it takes most off the variance, which is need^2 / answers (Wright 2012).
+        takes_off = np.where(counts < sizes, need**2 / (counts * (counts + 1.0)), -1.0)
+        counts[takes_off.argmax()] += 1
+    return np.asarray(counts, dtype=np.int64)
 
 
 def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
@@ -117,7 +114,7 @@ class AuditEstimate(NamedTuple):
 
 
 def estimates(
-    strata: pd.DataFrame, answers: Doubles, rng: np.random.Generator, draws: int = DRAWS
+    strata: pd.DataFrame, answers: Doubles, rng: np.random.Generator
 ) -> dict[str, AuditEstimate]:
     """Return each of ``QUANTITIES``, with an interval of ``_LEVEL``, from ``answers`` (3, h): how
     many texts of each stratum were read, how many of them are of the domain, and of how many nobody
@@ -127,12 +124,12 @@ def estimates(
     sizes, listed = strata["texts"].to_numpy(), strata["listed"].to_numpy()
 
     def drawn(seen: Doubles, shift: int) -> Doubles:
-        """Draw each stratum's number of texts of the domain (draws, h). Of the texts that nobody
+        """Draw each stratum's number of texts of the domain (DRAWS, h). Of the texts that nobody
         read it is beta-binomial, since that is how the order statistics of a sample without
         replacement are distributed: with a shift of 0 it is the exact distribution of the lower
         limit, of 1 of the upper one."""
         a, b = seen + shift, read - seen + 1 - shift
-        share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (draws, len(read)))
+        share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (DRAWS, len(read)))
         share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
         return np.asarray(seen + rng.binomial(np.rint(sizes - read).astype(int), share))
 
@@ -161,15 +158,6 @@ def estimates(
         )
         for name in QUANTITIES
     }
-
-
-def expect_widths(strata: pd.DataFrame, answers: int) -> dict[str, float]:
-    """Return half the width to expect of the intervals of precision and recall after so many
-    ``answers``."""
-    read = allocate(strata, answers).astype(np.float64)
-    answered = np.array([read, read * strata["likely"], np.zeros(len(read))])
-    wide = estimates(strata, answered, np.random.default_rng(0), draws=DRAWS // 5)
-    return {name: (wide[name].high - wide[name].low) / 2 for name in ("precision", "recall")}
 
 
 def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> pd.DataFrame:
@@ -206,23 +194,3 @@ def count_answers(audit: Mapping[str, Any], merged: pd.Series) -> Doubles:
     stratum = [drawn["stratum"] for drawn in audit["sample"]][: len(merged)]
     every = np.ones(len(merged)), merged == YES, merged == UNSURE
     return np.array([np.bincount(stratum, which, len(audit["strata"])) for which in every])
-
-
-def agreement(people: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return of each two annotators on how many ``texts`` both say yes or no, if on any, the share
-    on which they ``agree``, Cohen's ``kappa`` (1 where both always say the same word), and the
-    ids on which they ``differ``."""
-    from sklearn.metrics import cohen_kappa_score
-
-    rows = []
-    for pair in itertools.combinations(people, 2):
-        both = people[[*pair]]
-        both = both[both.isin([YES, NO]).all(axis=1)]
-        if len(both):
-            first, second = (both[who].tolist() for who in pair)
-            differ = both.index[both[pair[0]] != both[pair[1]]].tolist()
-            about = {"annotators": [*pair], "texts": len(both), "differ": differ}
-            varied = len({*first, *second}) > 1
-            kappa = float(cohen_kappa_score(first, second)) if varied else 1.0
-            rows.append({**about, "agree": 1 - len(differ) / len(both), "kappa": kappa})
-    return rows

@@ -1,21 +1,25 @@
 """Read a sample of texts, and learn a list's precision and recall.
 
-With LIST: draws the texts, writes a page on which people answer yes, no or unsure, which opens
-offline, and says how certain so many answers will be. With --merge: joins the files that the page
-saved. Of texts that two people answered, or one twice under two names, it gives precision, recall
-and the share of the domain before and after, with 95% intervals. mamushi rank --label takes the
-answers as labels.
+With LIST: draws the texts, and writes a page on which people answer yes, no or unsure, which opens
+offline. With --merge: joins the files that the page saved. Of texts that two people answered, or
+one twice under two names, it gives precision, recall and the share of the domain before and after,
+with 95% intervals. mamushi rank --label takes the answers as labels.
 """
+
+from __future__ import annotations
 
 import argparse
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAGE = Path(__file__).parents[1] / "page"
 SIZE = 300
@@ -57,34 +61,8 @@ def run(args: argparse.Namespace) -> None:
         merge_answers(args.out, args.merge)
 
 
-def read_ranked(place: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str], Any, Any, Any]:
-    """Read the n texts that were ranked with those of a list. Return their ids, their place in
-    ``SOURCES``, where they are in the ranking, and how likely of the domain, each (n,)."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from mamushi.io import paths, schemas
-    from mamushi.io.tables import FORGET, read_table
-    from mamushi_extras.unlabelled.schemas import POSTERIOR
-
-    corpus = paths.under(pattern=paths.POSTERIOR, **place)
-    if corpus.is_file():
-        table = read_table(corpus, POSTERIOR)
-        table = table.filter(table["rank"].is_valid())
-        source, likely = np.ones(len(table), np.int64), table["posterior"].to_numpy()
-    else:
-        table = read_table(paths.under(pattern=paths.SCORES, **place), schemas.SCORES)
-        forget = np.asarray(pc.equal(table["domain"], FORGET))
-        source, likely = np.where(forget, 1, 2), np.where(forget, FORGET_TEXT, RETAIN_TEXT)
-    going = np.asarray(pc.is_in(table["id"], pa.array(listed, pa.string())))
-    by_score = pc.fill_null(pc.negate(table["score"]), np.inf)
-    order = pc.coalesce(table["rank"].cast(pa.float64()), by_score).to_numpy()
-    return table["id"].to_pylist(), np.where(going, 0, source), order, likely
-
-
 def draw_audit(args: argparse.Namespace) -> None:
-    """Write the audit and its page, and say what to expect."""
+    """Write the audit and its page."""
     import numpy as np
 
     from mamushi.evidence.ranking import read_texts_of
@@ -104,26 +82,22 @@ def draw_audit(args: argparse.Namespace) -> None:
     copies = defaultdict[str, list[str]](list)
     for row in listed.duplicates():
         copies[row["kept_id"]].append(row["id"])
-    ids, source, order, likely = read_ranked(place, listed.ids)
-    codes = auditing.stratify(source, order)
-    design = auditing.strata_of(codes, source, likely)
-    counts = auditing.allocate(design, min(args.size, len(codes)))
-    drawn = auditing.sample(codes, counts, np.random.default_rng(args.seed)).tolist()
-    first = np.unique(codes, return_index=True)[1]
-    columns = {"texts_of": [SOURCES[of] for of in source[first]], "drawn": counts}
-    columns |= {"probability": counts / design["texts"]}
-    columns |= {"likely": [round(share, 6) for share in design["likely"]]}
-    strata = design.assign(**columns).to_dict("records")
-    names, manifest = [ids[row] for row in drawn], listed.manifest or {}
-    texts = read_texts_of(examples, names)
+    ranked = read_ranked(place, listed.ids)
+    ranked["stratum"] = auditing.stratify(ranked["source"].to_numpy(), ranked["place"].to_numpy())
+    strata = auditing.strata_of(ranked)
+    counts = auditing.allocate(strata, min(args.size, len(ranked)))
+    rng = np.random.default_rng(args.seed)
+    drawn = ranked.iloc[auditing.sample(ranked["stratum"].to_numpy(), counts, rng)]
+    names = [SOURCES[number] for number in strata.pop("source")]
+    strata = strata.assign(texts_of=names, drawn=counts, probability=counts / strata["texts"])
+    rows, texts = strata.to_dict("records"), read_texts_of(examples, drawn["id"].tolist())
     audit = {
         "list": {name: str(value) for name, value in place.items() if name != "root"},
         **{"ids_sha256": digest_of_ids(listed.ids), "texts_sha256": digest_of_ids(texts)},
-        **{"question": args.question, "seed": args.seed},
-        **{"screen": manifest.get("screen"), "strata": strata},
+        **{"question": args.question, "seed": args.seed, "strata": rows},
         "sample": [
-            {"id": ids[row], "stratum": int(codes[row]), "copies": copies[ids[row]]}
-            for row in drawn
+            {"id": name, "stratum": stratum, "copies": copies[name]}
+            for name, stratum in drawn[["id", "stratum"]].itertuples(index=False)
         ],
         "earlier": read_earlier(examples, copies),
     }
@@ -131,18 +105,47 @@ def draw_audit(args: argparse.Namespace) -> None:
     if to.exists() and read_json(to) != audit:
         do = "name another folder in --out, or remove this one with its answers"
         raise UserError("another audit is there", where=to, do=do)
-    shown = {"audit": fingerprint(audit), **ranking_page.page_texts(names, texts)}
+    shown = {"audit": fingerprint(audit), **ranking_page.page_texts(drawn["id"].tolist(), texts)}
     values = {"title": f"Audit of {place['dataset']}", "question": args.question}
     values["script"] = (PAGE / "audit.js").read_text(encoding="utf-8")
     values["data"] = ranking_page.json_in_html(shown)
     write_json(to, audit)
     write_text(page, ranking_page.render("audit", PAGE, after="page", **values))
-    wide = auditing.expect_widths(design, len(drawn))
-    say_expected(strata, manifest, wide)
+    print(f"{len(drawn):,} of {len(ranked):,} texts are drawn")
+    for row in rows:
+        print(f"  {row['texts_of']:<16}{row['drawn']:>6,} of {row['texts']:,} texts")
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     out = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
     print(f"next: mamushi audit --merge answers-NAME.json{out}")
-    _as_json.put({"page": page, "strata": strata, "half_widths": wide})
+    _as_json.put({"page": page, "strata": rows})
+
+
+def read_ranked(place: Mapping[str, Any], listed: Sequence[str]) -> pd.DataFrame:
+    """Read the texts that were ranked with those of a list, a row each: ``id``, ``source`` in
+    ``SOURCES``, ``place`` in the ranking, and how ``likely`` of the domain."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from mamushi.io import paths, schemas
+    from mamushi.io.tables import FORGET, read_table
+    from mamushi_extras.unlabelled.schemas import POSTERIOR
+
+    corpus = paths.under(pattern=paths.POSTERIOR, **place)
+    if corpus.is_file():
+        table = read_table(corpus, POSTERIOR)
+        table = table.filter(table["rank"].is_valid())
+        source, likely = np.ones(len(table), np.int64), table["posterior"].to_numpy()
+    else:
+        table = read_table(paths.under(pattern=paths.SCORES, **place), schemas.SCORES)
+        forget = np.asarray(pc.equal(table["domain"], FORGET))
+        source, likely = np.where(forget, 1, 2), np.where(forget, FORGET_TEXT, RETAIN_TEXT)
+    source[np.asarray(pc.is_in(table["id"], pa.array(listed, pa.string())))] = 0
+    by_score = pc.fill_null(pc.negate(table["score"]), np.inf)
+    order = pc.coalesce(table["rank"].cast(pa.float64()), by_score).to_numpy()
+    columns = {"id": table["id"].to_pylist(), "source": source, "place": order, "likely": likely}
+    return pd.DataFrame(columns)
 
 
 def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -159,25 +162,6 @@ def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[st
     pairs = zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
     answers = {name: answer for name, answer in pairs if answer}
     return {same: answers[name] for name in answers for same in (name, *copies.get(name, ()))}
-
-
-def say_expected(
-    strata: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any], wide: Mapping[str, float]
-) -> None:
-    """Print what was drawn, what is known without answers, and how certain these will be."""
-    from mamushi_extras.unlabelled.corpus import list_words, share_text
-
-    drawn, texts = (sum(row[name] for row in strata) for name in ("drawn", "texts"))
-    print(f"{drawn:,} of {texts:,} texts are drawn")
-    for row in strata:
-        print(f"  {row['texts_of']:<16}{row['drawn']:>6,} of {row['texts']:,} texts")
-    if "share" in manifest:
-        print(
-            f"before, {share_text(manifest['share'])} of the corpus is of the domain; of the list:"
-        )
-        print(f"  {list_words(manifest['precision'], manifest['recall'])}")
-    ends = ", ".join(f"{name} {100 * width:.1f}" for name, width in wide.items())
-    print(f"{drawn:,} answers: 95% intervals of {ends} points up and down, to expect")
 
 
 def merge_answers(folder: Path, files: Sequence[Path]) -> None:
@@ -207,21 +191,12 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
         estimates = auditing.estimates(pd.DataFrame(strata), answers, rng)
         for name, (value, low, high) in estimates.items():
             print(f"  {name:<10}{value:.3f} [{low:.3f}, {high:.3f}]   {auditing.QUANTITIES[name]}")
-    if screen := audit["screen"]:
-        passed = f"{screen['passed']:,} texts that passed the screen, of {screen['texts']:,}"
-        print(f"  recall and share are of the {passed}")
-    pairs = auditing.agreement(people)
-    for pair in pairs:
-        names, differ = (", ".join(map(repr, pair[key])) for key in ("annotators", "differ"))
-        line = f"  {names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; Cohen's kappa "
-        print(f"{line}{pair['kappa']:.2f}" + (f"; they differ on {differ}" if differ else ""))
-    labels, merged = dict(audit["earlier"]), auditing.merge(people)
-    for drawn, answer in zip(sample, merged, strict=False):
+    labels = dict(audit["earlier"])
+    for drawn, answer in zip(sample, auditing.merge(people), strict=False):
         if answer != auditing.UNSURE:
             labels |= dict.fromkeys([drawn["id"], *drawn["copies"]], answer)
     out = folder / "merged.json"
-    summary: dict[str, Any] = {"annotators": [*people], "agreement": pairs}
-    summary |= {"estimates": estimates, "withheld": withheld, "unsure": unsure}
-    write_json(out, {**summary, "labels": labels})
+    summary = {"annotators": [*people], "estimates": estimates, "withheld": withheld}
+    write_json(out, {**summary, "unsure": unsure, "labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
-    _as_json.put({"merged": out, **summary})
+    _as_json.put({"merged": out, **summary, "unsure": unsure})
