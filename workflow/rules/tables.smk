@@ -4,8 +4,7 @@
 # Rule -> the part of the report, the tables that it makes, of what, and texts for the report.
 TABLES = {
     "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files, "sad_differences"),
-    "effects": ("Tables", ["effects"], tables.effect_files),
-    "subgroups": ("Tables", ["subgroups"], tables.subgroup_files),
+    "effects": ("Tables", ["effects", "subgroups"], tables.effect_files),
     "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files, "synergy"),
     "probes": (
         *("Unlearning", ["generations", "relapse"]),

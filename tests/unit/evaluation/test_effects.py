@@ -1,6 +1,5 @@
 """What a removal changes, and who pays for it, from files of runs whose truth is known."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.cli import main
 from mamushi.data.labels import TextProperties
-from mamushi.evaluation.effects import NO, UNKNOWN, YES, groups
+from mamushi.evaluation.effects import NO, UNKNOWN, YES, effects_table, groups, subgroups_table
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
-from mamushi.io.tables import read_table, write_table
+from mamushi.io.tables import write_table
 from tests.support.score_files import domains, unknown_texts, write_examples
 
 N, MARGIN = 240, 0.02
@@ -61,13 +59,10 @@ def write_run(folder: Path, seeds: range) -> None:
 
 
 def effects(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
-    """Run the stage, and return the table's rows by selector."""
+    """Return the table's rows by selector."""
     by_chance = {name: name.startswith("random") for name in SHARE}
     grid = {**GRID, "seeds": list(seeds)}
-    settings = {"grid": grid, "ranked": [*SHARE], "by_chance": by_chance, "margin": MARGIN}
-    words = ["--root", str(folder), "--out-folder", str(folder / "tables")]
-    assert main(["effects", *words, "--settings", json.dumps(settings)]) == 0
-    rows = read_table(folder / "tables/effects.parquet", schemas.EFFECTS).to_pylist()
+    rows = effects_table(grid, by_chance, MARGIN, folder).to_pylist()
     return {row["selector"]: row for row in rows}
 
 
@@ -166,12 +161,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def subgroups(root: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Run the stage, and return the table's rows by domain, column and value."""
+    """Return the table's rows by domain, column and value."""
     grid = {**GRID, "seeds": [0, 1], "selectors": ["vmf"]}
-    settings = json.dumps({"grid": grid, "ranked": ["vmf"]})
-    words = ["--root", str(root), "--out-folder", str(root / "tables")]
-    assert main(["subgroups", *words, "--settings", settings]) == 0
-    rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
+    rows = subgroups_table(grid, ["vmf"], root).to_pylist()
     return {(row["domain"], row["subgroup"], row["value"]): row for row in rows}
 
 

@@ -28,11 +28,6 @@ def axes(config: Config, study: str | None = None) -> dict[str, Any]:
     return dict(config["studies"][study] if study else config["grid"])
 
 
-def ranked(config: Config, study: str | None = None) -> list[str]:
-    """Return the selectors of a study, or the grid, that rank texts."""
-    return list(of_texts(config, axes(config, study))["selectors"])
-
-
 def sad_files(config: Config, study: str | None = None) -> list[str]:
     """Return the perplexities and rankings of the grid, or of a study."""
     compared = axes(config, study)
@@ -46,7 +41,9 @@ class Compared(Settings):
     """Axes of the grid, or of a study; ``ranked`` are its selectors that rank texts."""
 
     grid: dict[str, Any] = setting(axes)
-    ranked: list[str] = setting(ranked)
+    ranked: list[str] = setting(
+        lambda config, study=None: of_texts(config, axes(config, study))["selectors"]
+    )
 
 
 def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared, job: Job) -> None:
@@ -58,10 +55,9 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
-    ranked_grid = {**settings.grid, "selectors": settings.ranked}
-    of_tokens = set(settings.grid["selectors"]) - set(settings.ranked)
-    table = sad.sad_table(settings.grid, root, of_tokens)
+    table = sad.sad_table(settings.grid, root, {*settings.grid["selectors"]} - {*settings.ranked})
     differences = sad.sad_differences(table)
+    ranked_grid = {**settings.grid, "selectors": settings.ranked}
     results = [
         (schemas.SAD, table),
         (schemas.SAD_SUMMARY, sad.sad_summary(table)),
@@ -73,18 +69,12 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
 
 
 def effect_files(config: Config) -> list[str]:
-    """Return the grid's texts with their NLL, and the cards of its models."""
-    refuse(grid.hindrances(config, config["grid"]))
-    files = [grid.measurements(config["grid"], pattern) for pattern in (paths.NLL, paths.CARD)]
-    return [*grid.example_files(config["grid"]), *chain(*files)]
-
-
-def subgroup_files(config: Config) -> list[str]:
-    """Return the grid's texts with their NLL, and its lists."""
-    refuse(grid.hindrances(config, config["grid"]))
-    lists = grid.removals(of_texts(config, config["grid"]))
-    nll = grid.measurements(config["grid"], paths.NLL)
-    return [*grid.example_files(config["grid"]), *nll, *lists]
+    """Return the grid's texts with their NLL, the cards of its models, and its lists."""
+    compared = config["grid"]
+    refuse(grid.hindrances(config, compared))
+    measured = (grid.measurements(compared, pattern) for pattern in (paths.NLL, paths.CARD))
+    lists = grid.removals(of_texts(config, compared))
+    return [*grid.example_files(compared), *chain(*measured), *lists]
 
 
 class Effects(Compared):
@@ -96,25 +86,15 @@ class Effects(Compared):
 
 
 def effects(*, root: Path = paths.RESULTS, out_folder: Output, settings: Effects, job: Job) -> None:
-    """Collect what removals change on held-out texts, with errors over seeds and texts."""
-    from mamushi.evaluation.effects import effects_table
+    """Collect what removals change on held-out texts, with errors over seeds and texts, and who
+    pays for it and who is removed, by the texts' labels."""
+    from mamushi.evaluation.effects import effects_table, subgroups_table
     from mamushi.io import schemas
     from mamushi.io.tables import publish
 
-    table = effects_table(settings.grid, settings.by_chance, settings.margin, root)
-    publish(out_folder, [(schemas.EFFECTS, table)], job.origin)
-
-
-def subgroups(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: Compared, job: Job
-) -> None:
-    """Collect who pays for a removal, and who is removed: loss and lists by the texts' labels."""
-    from mamushi.evaluation.effects import subgroups_table
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
-
-    table = subgroups_table(settings.grid, settings.ranked, root)
-    publish(out_folder, [(schemas.SUBGROUPS, table)], job.origin)
+    changes = effects_table(settings.grid, settings.by_chance, settings.margin, root)
+    subgroups = subgroups_table(settings.grid, settings.ranked, root)
+    publish(out_folder, [(schemas.EFFECTS, changes), (schemas.SUBGROUPS, subgroups)], job.origin)
 
 
 def sweep_files(config: Config, sweep: Config) -> list[str]:
@@ -155,8 +135,8 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
     curves, added = [], list[float]()
     for seed in settings.seeds:
         cell = {"dataset": settings.dataset, "model": settings.model, "seed": seed}
-        ppl = [read_arm(root, cell, arm).ppl_forget for arm in names.values()]
-        curve = recovery(ppl, ppl[0], read_arm(root, cell, "gold").ppl_forget)
+        ppl = [read_arm(root, cell, arm).ppl_forget for arm in (*names.values(), "gold")]
+        curve = recovery(ppl[:-1], ppl[0], ppl[-1])
         # There is none where nothing is to be recovered.
         curves += [] if np.isnan(curve).any() else [curve]
     if curves:
@@ -164,9 +144,6 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
         added = finer_budgets([*names], mean, settings.target, settings.fine)
     budgets = sorted([*settings.budgets, *added])
     write_json(out, {"budgets": budgets, "added": added, "provenance": job.origin})
-    if added:
-        words = "finer budgets around the crossing are measured by the next run"
-        print(f"{out}: {len(added)} {words}", flush=True)
 
 
 def gap_files(config: Config) -> list[str]:
@@ -251,11 +228,6 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     publish(out_folder, results, job.origin, {"generations.rst": printed_generations(generations)})
 
 
-def derivation_chains(config: Config) -> dict[str, list[str]]:
-    """Return the grid's selectors of texts, each with itself and what it is derived from."""
-    return {name: of_selectors.derivation_chain(config, name) for name in ranked(config)}
-
-
 def evidence_files(config: Config) -> list[str]:
     """Return what scores and embeddings tell of all cells."""
     refuse(grid.no_gold(config, config["grid"]))
@@ -273,7 +245,12 @@ class EvidenceSettings(Settings):
     predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
     selector: str = setting("removal.ratio")
     targets: list[dict[str, Any]] = setting("evidence.targets")
-    chains: dict[str, list[str]] = setting(derivation_chains)
+    chains: dict[str, list[str]] = setting(
+        lambda config: {
+            name: of_selectors.derivation_chain(config, name)
+            for name in of_selectors.ranked(config)
+        }
+    )
 
 
 def evidence(
