@@ -23,6 +23,17 @@ def ranks_of(score: Any) -> np.ndarray:
     return rank
 
 
+def scores_table(score: Any, forget: Any) -> pa.Table:
+    """The table ``scores`` of scores (n,), NaN where there is none."""
+    rank = np.zeros(len(score), dtype=np.int64)
+    rank[forget] = ranks_of(score[forget])
+    columns = {
+        **{"id": [f"t{i}" for i in range(len(score))], "domain": domains(forget)},
+        **{"score": pa.array(score, from_pandas=True), "rank": pa.array(rank, mask=~forget)},
+    }
+    return pa.table({**columns, "fold": pa.nulls(len(score), pa.int16())})
+
+
 ROWS = {"kind": "table", "column": "id", "text": "text", "windows": None}
 """What the ids of a list are, as its metadata say."""
 

@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from mamushi.evidence import dependence as looks
-from mamushi.evidence.calibration import RatioScores, few_groups
+from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence, dependence, z_of_pairs
 from mamushi.evidence.frontier import bands, removal_order
 from mamushi.selection.metrics import NORMAL
-from tests.support.score_files import ranks_of
+from tests.support.score_files import scores_table
 
 
 def vectors(rng: np.random.Generator, n: int, d: int, size: int, icc: float) -> np.ndarray:
@@ -82,16 +82,15 @@ def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:
     def band(times: int, groups: NDArray[np.int64] | None) -> tuple[float, float]:
         """The width of removal's band at half of the forget set, and of its nearer side."""
         one, s = np.repeat(forget, times), np.repeat(score, times)
-        ranks = removal_order(s[one], ranks_of(s[one]), s[~one], by_chance=False)
-        n1 = int(one.sum())
+        order, n1 = removal_order(scores_table(s, one)), int(one.sum())
         scores = RatioScores(s, one, np.zeros(len(s), np.int64), groups=groups)
-        found = bands(scores, {"own": ranks}, np.array([0, n1 // 2, n1]), 150, 0)["own"]["removal"]
-        return float(found.high[1] - found.low[1]), float(found.value[1] - found.low[1])
+        found = bands(scores, {"own": order}, np.array([0, n1 // 2, n1]), 150, 0)["own"]["removal"]
+        value, low, high = found[:, 1].tolist()
+        return high - low, value - low
 
     once, naive, mended = band(1, None), band(5, None), band(5, np.arange(1500) // 5)
     assert mended == pytest.approx(once, rel=0.15)
     assert naive[1] < 0.85 * once[1]
-    assert few_groups(forget, None) == 1.0
-    assert few_groups(forget, np.arange(300) // 12) == pytest.approx(
-        np.sqrt(10 / 9) * t.ppf(0.975, 9) / NORMAL
-    )
+    few = RatioScores(score, forget, np.zeros(300, np.int64), groups=np.arange(300) // 12)
+    factor = np.sqrt(10 / 9) * t.ppf(0.975, 9) / NORMAL
+    assert few.widen(0.0, np.array([-1.0, 1.0])) == pytest.approx([-factor, factor])

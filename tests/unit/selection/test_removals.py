@@ -62,8 +62,7 @@ def test_count_is_the_exact_floor():
 
 
 def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
-    rng = np.random.default_rng(seed)
-    score = rng.normal(0, 1, n1 + n2) if column is None else column
+    score = np.random.default_rng(seed).normal(0, 1, n1 + n2) if column is None else column
     forget = np.arange(n1 + n2) < n1
     rank = np.concatenate([ranks_of(score[:n1]), np.zeros(n2, np.int64)])
     hidden = ~forget & (not retain_scores)

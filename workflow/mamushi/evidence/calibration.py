@@ -20,23 +20,23 @@ nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 un
 e^l is a density ratio again. For what no network can learn from so many texts is ``LOSS_SLACK``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.errors import UserError, other_examples
+from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, clusters_of
-from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
+from mamushi.selection.refits import HALVES, WHOLE_REFIT, read_refits
 
 PARTS, PARTED = 5, 2**32 - 4
 """Of the texts, in the cross-fitting of the calibration, and the seed that deals them out."""
@@ -63,66 +63,88 @@ class HalfScores(NamedTuple):
 
 
 class RatioEstimate(NamedTuple):
-    """The log ratio (n,) of each text in nats, ``lost`` (see above), and J."""
+    """The log ratio (n,) of each text in nats, ``lost`` and J (see above), and ``kept``, d^2 /
+    d^2_inf: the part of the learnable separation that the score holds."""
 
     log_ratio: Doubles
     lost: float
     jeffreys: float
+    kept: float
 
 
 @dataclass(frozen=True)
 class RatioScores:
     """Scores that a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which
-    ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves``, if any.
-    ``groups`` (n,), if any, by which intervals are made."""
+    ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves`` and on all
+    texts, if any. ``groups`` (n,), if any, by which intervals are made."""
 
     score: Doubles
     forget: Mask
     fold: Folds
     halves: Sequence[HalfScores] = ()
     groups: GroupCodes | None = None
-
-    @property
-    def pi1(self) -> float:
-        """Return the share of forget texts, n1 / n."""
-        return float(self.forget.mean())
+    refits: Sequence[Doubles] = ()
 
     def estimate(self, weights: Doubles | None = None, which: int = 0) -> RatioEstimate:
         """Estimate the ratio by cross-fitting, and its loss by the median over the halves; where
         text i occurs ``weights[i]`` times, by one fit to all and the halves ``which``."""
+        halves = self.halves
         if weights is None:
-            weights, halves = np.ones(len(self.score)), self.halves
-            ratio, left_out = (
-                np.empty(len(self.score)),
-                stratified_folds(self.forget, PARTS, PARTED),
-            )
+            weights, ratio = np.ones(len(self.score)), np.empty(len(self.score))
+            parts = stratified_folds(self.forget, PARTS, PARTED)
             for number in range(PARTS):
-                here = left_out == number
-                fitted = platt(self.score, self.forget, self.fold, np.where(here, 0.0, 1.0))
-                ratio[here] = fitted(self.score[here], self.fold[here])
+                others = np.where(parts == number, 0.0, 1.0)
+                fitted = platt(self.score, self.forget, self.fold, others)
+                ratio[parts == number] = fitted[parts == number]
         else:
-            ratio = platt(self.score, self.forget, self.fold, weights)(self.score, self.fold)
-            halves = [self.halves[which % len(self.halves)]] if self.halves else []
-        means = [
+            ratio = platt(self.score, self.forget, self.fold, weights)
+            halves = [halves[which % len(halves)]] if halves else []
+        own = discrimination(self.score, self.score, self.forget, self.fold, weights)
+        learned = [discrimination(a, b, self.forget, fold, weights) for a, b, fold in halves]
+        learnable = float(np.median(learned)) if learned else own
+        kept = own / learnable if learnable > 0 else 0.0
+        forget_mean, retain_mean = (
             float(np.average(ratio[domain], weights=weights[domain]))
             for domain in (self.forget, ~self.forget)
-        ]
-        apart = max(means[0] - means[1], 0.0)
-        share = max(self.learnable_share(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
-        return RatioEstimate(ratio, apart * max(1 / share - 1, 0.0), apart)
+        )
+        jeffreys = max(forget_mean - retain_mean, 0.0)
+        share = max(kept, 1 / (1 + MOST_LOST)) if learned else 1.0
+        return RatioEstimate(ratio, jeffreys * max(1 / share - 1, 0.0), jeffreys, kept)
 
-    def learnable_share(
-        self, weights: Doubles | None = None, halves: Sequence[HalfScores] | None = None
-    ) -> float:
-        """Return d^2 / d^2_inf >= 0, the part of the learnable separation that the score holds,
-        where text i occurs ``weights[i]`` times; d^2_inf is the median over ``halves``, else all.
+    def resamples(self, number: int, seed: int) -> Iterator[Doubles]:
+        """Yield how often each example is drawn, (n,), where as many of each domain are drawn with
+        replacement.
+
+        Of groups whole ones are drawn, as many as there are in one domain alone and in both. Then a
+        domain's examples weigh as many as it has.
         """
-        times = np.ones(len(self.score)) if weights is None else weights
-        of_score = discrimination(self.score, self.score, self.forget, self.fold, times)
-        pairs = self.halves if halves is None else halves
-        inf = [discrimination(pair.a, pair.b, self.forget, pair.fold, times) for pair in pairs]
-        error_free = float(np.median(inf)) if inf else of_score
-        return of_score / error_free if error_free > 0 else 0.0
+        rng, domains = np.random.default_rng(seed), (self.forget, ~self.forget)
+        codes = np.arange(len(self.forget)) if self.groups is None else self.groups
+        times = np.zeros(int(codes.max()) + 1)
+        in_forget, in_retain = (
+            np.bincount(codes[domain], minlength=len(times)) > 0 for domain in domains
+        )
+        kinds = (in_forget & ~in_retain, in_retain & ~in_forget, in_forget & in_retain)
+        for _ in range(number):
+            for members in kinds:
+                if n := int(members.sum()):
+                    times[members] = np.bincount(rng.integers(n, size=n), minlength=n)
+            weights = times[codes]
+            for domain in domains:
+                weights[domain] *= domain.sum() / weights[domain].sum()
+            yield weights
+
+    def widen(self, value: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
+        """Return the ends (2, ...) of an interval around a value (...), over resamples of groups:
+        of m groups in the domain with fewer it is too narrow by sqrt(m / (m - 1)) times Student's
+        over the normal quantile."""
+        from scipy.special import stdtrit
+
+        if (clusters := clusters_of(self.groups, self.forget)) is None:
+            return ends
+        fewest = max(min(len(np.unique(codes)) for codes in clusters), 2)
+        factor = np.sqrt(fewest / (fewest - 1)) * stdtrit(fewest - 1, LEVELS[1]) / NORMAL
+        return np.asarray(value + float(factor) * (ends - value))
 
 
 def discrimination(a: Doubles, b: Doubles, forget: Mask, fold: Folds, weights: Doubles) -> float:
@@ -145,11 +167,9 @@ def discrimination(a: Doubles, b: Doubles, forget: Mask, fold: Folds, weights: D
     return apart[0] * apart[1] / within if apart else 0.0
 
 
-def platt(
-    score: Doubles, forget: Mask, fold: Folds, weights: Doubles
-) -> Callable[[Doubles, Folds], Doubles]:
-    """Fit the map from a score and its fold to log p1/p2 in nats by logistic regression, text i
-    with ``weights[i]``; the prior log odds are taken out."""
+def platt(score: Doubles, forget: Mask, fold: Folds, weights: Doubles) -> Doubles:
+    """Return log p1/p2 in nats (n,) of all texts by logistic regression of the domain on a score
+    and its fold, text i with ``weights[i]``; the prior log odds are taken out."""
     total = weights.sum()
     mean = float(weights @ score / total)
     spread = float(np.sqrt(weights @ (score - mean) ** 2 / total)) or 1.0
@@ -160,8 +180,9 @@ def platt(
     forget_weight = float(weights @ forget)
     prior = float(np.log(forget_weight) - np.log(total - forget_weight))
     slope = slope / spread
-    intercept = float(level) - prior - slope * mean
-    return lambda score, fold: slope * score + intercept + np.array(offsets)[fold]
+    return np.asarray(
+        slope * score + (float(level) - prior - slope * mean) + np.array(offsets)[fold]
+    )
 
 
 def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles) -> Doubles:
@@ -180,63 +201,26 @@ def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Dou
     return coefficients
 
 
-def resample(forget: Mask, rng: np.random.Generator, groups: GroupCodes | None = None) -> Doubles:
-    """Draw as many examples of each domain with replacement: how often each is drawn, (n,).
-
-    Of ``groups`` (n,) whole ones, as many as there are in one domain alone and in both. Then a
-    domain's examples weigh as many as it has.
-    """
-    codes = np.arange(len(forget)) if groups is None else groups
-    times = np.zeros(int(codes.max()) + 1)
-    in_forget, in_retain = (
-        np.bincount(codes[domain], minlength=len(times)) > 0 for domain in (forget, ~forget)
-    )
-    for members in (in_forget & ~in_retain, in_retain & ~in_forget, in_forget & in_retain):
-        if n := int(members.sum()):
-            times[members] = np.bincount(rng.integers(n, size=n), minlength=n)
-    weights = times[codes]
-    for domain in (forget, ~forget):
-        weights[domain] *= domain.sum() / weights[domain].sum()
-    return weights
-
-
-def few_groups(forget: Mask, groups: GroupCodes | None) -> float:
-    """Return the factor by which an interval over resamples of groups is too narrow: sqrt(m / (m -
-    1)) times Student's over the normal quantile, of m groups in the domain with fewer; else 1."""
-    from scipy.special import stdtrit
-
-    clusters = clusters_of(groups, forget)
-    if clusters is None:
-        return 1.0
-    fewest = max(min(len(np.unique(codes)) for codes in clusters), 2)
-    return float(np.sqrt(fewest / (fewest - 1)) * stdtrit(fewest - 1, LEVELS[1])) / NORMAL
-
-
-def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScores, list[Doubles]]:
-    """Read the scores with their halves, and those (n,) of the whole refits, if there are any.
-    Raises ``UserError`` when a text has no score, or the refits are of other texts."""
+def read_ratio(
+    scores: str | Path, refits: str | Path | None, groups: GroupCodes | None = None
+) -> RatioScores:
+    """Read the scores with their refits, if there are any. Raises ``UserError`` when a text has no
+    score."""
     table = read_table(scores, schemas.SCORES)
     if table["score"].null_count:
         problem = "removal.ratio: this selector has no score for some examples"
         raise UserError(problem, where=scores, do="name one that scores both domains")
-    if refits is not None:
-        n, ids = len(table), read_table(refits, schemas.REFITS, ["id"])["id"]
-        if len(ids) % n or ids.slice(0, n) != table["id"]:
-            raise other_examples(refits, scores)
-    again = read_refits(refits)
-    fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
-    forget = np.asarray(pc.equal(table["domain"], FORGET))
-    score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    wholes = [scored.scores for kind, _, scored in again if kind == WHOLE_REFIT]
-    return RatioScores(score, forget, fold, halves_of(again)), wholes
-
-
-def halves_of(refits: Iterable[Refit]) -> list[HalfScores]:
-    """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
-    scored = {(number, half): of for half, number, of in refits if half in HALVES}
-    pairs = []
-    for number in sorted({number for number, _ in scored}):
-        a, b = (scored[number, half] for half in HALVES)
+    again = {(part, number): scored for part, number, scored in read_refits(refits)}
+    halves = []
+    for number in sorted(number for part, number in again if part == HALVES[0]):
+        a, b = (again[half, number] for half in HALVES)
         assert a.fold is not None
-        pairs.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
-    return pairs
+        halves.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
+    return RatioScores(
+        score=np.asarray(table["score"].to_numpy(), dtype=np.float64),
+        forget=np.asarray(pc.equal(table["domain"], FORGET)),
+        fold=table["fold"].fill_null(0).to_numpy().astype(np.int64),
+        halves=halves,
+        groups=groups,
+        refits=[scored.scores for (part, _), scored in again.items() if part == WHOLE_REFIT],
+    )

@@ -40,8 +40,6 @@ HIDDEN = (
     "near texts are of one domain more often than their vectors explain, so they come in groups "
     "or topics that the scores have learned: give the dataset a 'group'"
 )
-INDEPENDENT = "texts are taken as independent"
-NONE_SEEN = "near ones share no more than their vectors explain (large or weak groups are not seen)"
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Dependence:
             return f"intervals are by {self.groups} groups of texts"
         if self.reason:
             return f"no interval holds: {self.reason}"
-        return INDEPENDENT if self.z is None else f"{INDEPENDENT}: {NONE_SEEN}"
+        return "texts are taken as independent"
 
 
 def dependence(

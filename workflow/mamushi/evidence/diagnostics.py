@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
 from mamushi.evidence.dependence import Dependence
-from mamushi.evidence.verdict import auc_interval, auc_of_right_labels
+from mamushi.evidence.verdict import auc_interval
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
@@ -70,7 +70,8 @@ def diagnose(
     row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=groups))
     row |= {
         **{"fisher": fisher(forget, retain), "auc": auc(score, of_forget), "auc_high": high},
-        "auc_high_mislabelled": None if high is None else auc_of_right_labels(high),
+        # Against the right labels, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong).
+        "auc_high_mislabelled": high and min(max(0.5 + (high - 0.5) / (1 - 2 * 0.05), 0.0), 1.0),
         "ece": calibration_error(score, of_forget),
     }
     if areas := fold_areas(scores):

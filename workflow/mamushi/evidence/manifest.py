@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from mamushi.data.groups import GroupCodes
 from mamushi.evidence.dependence import Dependence
-from mamushi.evidence.frontier import Frontier, ranking_of
+from mamushi.evidence.frontier import Frontier, removal_order
 from mamushi.evidence.verdict import judge_list, separation_by, share_bound
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_metadata, read_table
@@ -58,23 +58,20 @@ def manifest(
     budget. ``compared`` says why the ranking is there for comparison alone, if so.
     """
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
-    listed = removal_list(scores, duplicates, k)
+    listed, order = removal_list(scores, duplicates, k), removal_order(scores, by_chance)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     n1, n2 = int(forget.sum()), int((~forget).sum())
     threshold = float(listed["score"][-1].as_py()) if k else None
     also_retain: dict[str, Any] = {"estimate": None, "upper_bound": None}
-    if threshold is not None and ranking_of(scores, by_chance=False).region:
+    if threshold is not None and order.region:
         codes = None if ratio.groups is None else ratio.groups[~forget]
         score2 = scores["score"].to_numpy()[~forget]
-        also_retain = dict(
-            zip(also_retain, share_bound(score2, threshold, k / n1, codes), strict=True)
-        )
-    ranks, log_ratio = ranking_of(scores, by_chance), ratio.table["log_ratio"].to_numpy()
-    curve = Frontier(log_ratio[forget], log_ratio[~forget], float(forget.mean()), ratio.lost)
+        also_retain = {**share_bound(score2, threshold, k / n1, codes)}
+    curve = Frontier(ratio.table["log_ratio"].to_numpy(), forget, ratio.lost)
     counts = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     expected: dict[str, Any] = dict.fromkeys(counts)
     for name, count in () if ratio.verdict["withheld"] else counts.items():
-        removed, preserved = curve.at(ranks, np.array([count]))
+        removed, preserved = curve.at(order, np.array([count]))
         expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
     separates = separation_by(ratio.texts, separates)
     judged = judge_list(

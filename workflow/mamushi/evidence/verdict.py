@@ -3,7 +3,7 @@
 First the thresholds, then what is measured, how it is judged, and at the end the words for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,14 +12,7 @@ import pyarrow as pa
 
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import TextProperties
-from mamushi.evidence.calibration import (
-    LEVELS,
-    RatioEstimate,
-    RatioScores,
-    few_groups,
-    fit_logistic,
-    resample,
-)
+from mamushi.evidence.calibration import LEVELS, RatioEstimate, RatioScores, fit_logistic
 from mamushi.evidence.confounds import (
     are_enough,
     find_confounds,
@@ -53,15 +46,11 @@ OFF = 0.25
 """The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
 STRONG, WEAK = 0.8, 0.65
 """Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
-MISLABELLED = 0.05
-"""Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
 MOST_NAMED = 3
 """Most of what a score follows that is named."""
 MOST_RETAIN, MOST_TOSSED = 0.5, 0.25
 """The bound on the share of retain-like texts, and the share of toss-ups, above which a list is to
 be checked."""
-VAGUE = 0.8
-"""A share that is known no better than so is not told."""
 CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
 """Name of each check, with the value that a density ratio has."""
 
@@ -102,12 +91,6 @@ def auc_interval(
     return value, max(value - error, 0.0), min(value + error, 1.0)
 
 
-def auc_of_right_labels(value: float) -> float:
-    """Return the AUC against the right labels, if of those in each domain ``MISLABELLED`` are
-    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1."""
-    return min(max(0.5 + (value - 0.5) / (1 - 2 * MISLABELLED), 0.0), 1.0)
-
-
 def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
     """Return how well ``scores`` tell the domains apart, and what else they follow.
 
@@ -118,18 +101,16 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
     is_crossed = scores["fold"].null_count == 0
-    separates: dict[str, Any] = dict.fromkeys(
-        ("auc", "auc_low", "auc_high", "matched", "matched_low")
-    )
+    names = ("auc", "auc_low", "auc_high", "matched", "matched_low")
+    separates: dict[str, Any] = dict.fromkeys(names)
     if not np.isnan(score).any():
         again = [scored.scores for kind, _, scored in refits if kind == WHOLE_REFIT]
-        ends = auc_interval(score, forget, again, texts.groups)
-        separates |= zip(("auc", "auc_low", "auc_high"), ends, strict=True)
+        separates |= zip(names, auc_interval(score, forget, again, texts.groups), strict=False)
         times, lengths = DELONG_FACTOR if is_crossed else 1.0, stratum(texts.words)
         if are_enough(forget, texts.groups) and (
             matched := stratified_auc(score, forget, lengths, times, texts.groups)
         ):
-            separates |= zip(("matched", "matched_low"), matched[:2], strict=True)
+            separates |= zip(names[3:], matched, strict=False)
     separates["follows"] = find_confounds(score, forget, texts)[:MOST_NAMED]
     leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=is_crossed)
     if leaks:
@@ -167,37 +148,26 @@ def ratio_checks(
     logistic regression of the domain on l, and E_p1[psi(l)] / E_p2[phi(l)] = 1. Intervals are 95%
     percentiles over ``resamples`` of the texts, at the ratio as estimated.
     """
-    ratio, forget, pi1 = estimate.log_ratio, scores.forget, scores.pi1
+    ratio, forget, pi1 = estimate.log_ratio, scores.forget, float(scores.forget.mean())
     gains, harms = psi(ratio, pi1), phi(ratio, pi1)
     design = np.column_stack([np.ones(len(ratio)), ratio])
 
-    def measured(weights: Doubles) -> list[float]:
+    def measure(weights: Doubles) -> Doubles:
         w1, w2 = weights * forget, weights * ~forget
         level, slope = fit_logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
         quotient = (w1 @ gains / w1.sum()) / (w2 @ harms / w2.sum())
-        intercept = float(level - np.log(w1.sum()) + np.log(w2.sum()))
-        return [float(slope), intercept, float(quotient)]
+        return np.array([slope, level - np.log(w1.sum()) + np.log(w2.sum()), quotient])
 
-    rng = np.random.default_rng(seed)
-    point = measured(np.ones(len(ratio)))
-    drawn = [measured(resample(forget, rng, scores.groups)) for _ in range(resamples)]
-    ends = np.quantile(drawn, LEVELS, axis=0)
-    if (wider := few_groups(forget, scores.groups)) > 1:
-        ends = point + wider * (ends - point)
-    return [
-        {
-            **{"check": name, "value": value, "low": low, "high": high},
-            **{"expected": expected, "holds": low <= expected <= high},
-        }
-        for (name, expected), value, low, high in zip(
-            CHECKS.items(), point, *ends.tolist(), strict=True
-        )
-    ]
+    value, expected = measure(np.ones(len(ratio))), np.array([*CHECKS.values()])
+    drawn = [measure(weights) for weights in scores.resamples(resamples, seed)]
+    low, high = scores.widen(value, np.quantile(drawn, LEVELS, axis=0))
+    columns = {"check": [*CHECKS], "value": value, "low": low, "high": high, "expected": expected}
+    return pa.table({**columns, "holds": (low <= expected) & (expected <= high)}).to_pylist()
 
 
 def share_bound(
     score2: Array, threshold: float, budget: float, groups2: GroupCodes | None = None
-) -> tuple[float, float]:
+) -> dict[str, float | None]:
     """Return the share of a list that the retain domain would produce too, and its upper bound.
 
     R is the part of the retain domain that scores ``threshold`` and above, and R / ``budget`` the
@@ -207,7 +177,8 @@ def share_bound(
     """
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
-    return min(above / budget, 1.0), min((above + band) / budget, 1.0)
+    share, bound = min(above / budget, 1.0), min((above + band) / budget, 1.0)
+    return {"estimate": share, "upper_bound": bound}
 
 
 # How it is judged ---------------------------------------------------------------------------------
@@ -215,43 +186,41 @@ def share_bound(
 
 def judge_scores(
     scores: RatioScores,
-    refits: Sequence[Doubles],
-    checked: Iterable[_Row],
+    estimate: RatioEstimate,
+    checked: Sequence[_Row],
     texts: Dependence,
     *,
     refitted: bool = True,
     columns: Sequence[_Row] = (),
 ) -> dict[str, Any]:
-    """Judge whether a budget can rest on ``scores``, for metadata.
+    """Judge whether a budget can rest on ``scores`` and the ratio ``estimate``, for metadata.
 
-    ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
-    ``columns`` those of ``leaking_columns``. ``reason`` says why no budget can be named, and
-    ``withheld`` why no number may rest on the ratio, or both are None: where nothing was
-    ``refitted`` it is unknown what the scores have lost.
+    ``checked`` are the rows of ``ratio_checks``, and ``columns`` those of ``leaking_columns``.
+    ``reason`` says why no budget can be named, and ``withheld`` why no number may rest on the
+    ratio, or both are None: where nothing was ``refitted`` it is unknown what the scores have lost.
     """
-    value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
-    share, seen = scores.learnable_share(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    value, low, high = auc_interval(scores.score, scores.forget, scores.refits, scores.groups)
+    seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    quotient = next(row for row in checked if row["check"] == "psi_over_phi")
     reason = leak_reason(columns)
     if reason is None and low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
-    if reason is None and share < KEPT:
+    elif reason is None and estimate.kept < KEPT:
         reason = (
-            f"the scores are mostly their estimator's noise: they hold {share:.2f} of the "
-            f"separation that these texts can teach ({seen})"
+            "the scores are mostly their estimator's noise: they hold "
+            f"{estimate.kept:.2f} of the separation that these texts can teach ({seen})"
         )
-    quotient = {row["check"]: row for row in checked}["psi_over_phi"]
-    if reason is None and (quotient["low"] > 1 + OFF or quotient["high"] < 1 / (1 + OFF)):
+    elif reason is None and (quotient["low"] > 1 + OFF or quotient["high"] < 1 / (1 + OFF)):
         off = "{value:.2f} [{low:.2f}, {high:.2f}]".format(**quotient)
         reason = f"the scores fail the ratio check: E_p1[psi] / E_p2[phi] is {off} instead of 1"
     auc_low, auc_high = texts.ends(value, low, high)
-    words = auc_words(value, auc_low, auc_high)
+    words = separation_words(value, auc_low, auc_high)
     if reason is not None:
         words = f"no budget can be named: {reason}"
-    elif auc_low is not None:
-        words = f"{strength(auc_low)} separation: {words}"
     return {
-        **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": share, "reason": reason},
-        **{"texts": asdict(texts), "refitted": refitted, "words": f"{words}; {texts.words()}"},
+        **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": estimate.kept},
+        **{"reason": reason, "texts": asdict(texts), "refitted": refitted},
+        "words": f"{words}; {texts.words()}",
         "withheld": reason or texts.reason or (None if refitted else NOT_REFITTED),
     }
 
@@ -259,46 +228,42 @@ def judge_scores(
 def judge_list(
     separates: _Row,
     removed: int,
-    at_budget: _Row,
+    stability: _Row,
     also_retain: Mapping[str, float | None],
     *,
     compared: str | None = None,
     reason: str | None = None,
     texts: str = "",
-    unit: str = "texts",
     holds: str | None = None,
 ) -> dict[str, Any]:
     """Return what to do with a list of ``removed`` texts: a key of ``ADVICE_WORDS``, and words.
 
-    ``separates`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
+    ``separates`` is its ``separation``, ``stability`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
-    why its scores carry no verdict, ``texts`` how texts depend on each other, ``unit`` what is
-    listed, and ``holds`` what a list holds, where that is said in other words.
+    why its scores carry no verdict, ``texts`` how texts depend on each other, and ``holds`` what a
+    list holds, where that is said in other words.
     """
     value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
-    bound, tossed = also_retain["upper_bound"], at_budget["toss_up"]
-    ranking = ranking_words(separates, compared, texts)
-    listed = _words_of_list(removed, at_budget, also_retain, unit, holds)
-    listed = f"{reason}; {listed}" if reason else listed
+    bound, tossed = also_retain["upper_bound"], stability["toss_up"]
     columns = separates.get("columns", ())
+    ranking = ranking_words(separates, compared, texts)
+    listed = _list_words(removed, stability, also_retain, holds)
+    listed = f"{reason}; {listed}" if reason else listed
+    doubts = (
+        any(row["confound"] in ("words", "copies") for row in separates["follows"]),
+        len(columns) > 0,
+        min((end for end in (low, matched) if end is not None), default=0.0) < STRONG,
+        bound is None or bound > MOST_RETAIN,
+        tossed is None or tossed > MOST_TOSSED * removed,
+    )
     if compared is not None:
         return {"act": COMPARISON, "ranking": ranking, "list": listed, "words": ranking}
     if value is None:
         act = UNKNOWN
     elif reason or leak_reason(columns) or (value if low is None else low) < WEAK:
         act = REFUSE
-    elif (
-        any(row["confound"] in ("words", "copies") for row in separates["follows"])
-        or columns
-        or min((end for end in (low, matched) if end is not None), default=0.0) < STRONG
-        or bound is None
-        or bound > MOST_RETAIN
-        or tossed is None
-        or tossed > MOST_TOSSED * removed
-    ):
-        act = CHECK
     else:
-        act = TAKE
+        act = CHECK if any(doubts) else TAKE
     words = f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     return {"act": act, "ranking": ranking, "list": listed, "words": words}
 
@@ -322,72 +287,57 @@ def strength(auc_low: float) -> str:
     return "strong" if auc_low >= STRONG else "moderate" if auc_low >= WEAK else "weak"
 
 
-def auc_words(value: float, low: float | None, high: float | None) -> str:
-    """Describe an AUC with its interval, and how far that goes if some labels are wrong."""
-    if low is None or high is None:
+def separation_words(value: float, low: float | None, high: float | None) -> str:
+    """Describe an AUC with its interval."""
+    if low is None:
         return f"AUC {value:.2f} without an interval"
-    words = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
-    if (right := auc_of_right_labels(high)) - high < 0.005:
-        return words
-    return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
+    return f"{strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def ranking_words(separates: _Row, compared: str | None = None, texts: str = "") -> str:
-    """Describe in words how good a ranking is, at any budget."""
+    """Describe how good a ranking is, at any budget."""
     if compared is not None:
         return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
     if separates["auc"] is None:
         return "the ranking has no score for retain texts, so it has no AUC"
     low, matched = separates["auc_low"], separates["matched_low"]
-    words = auc_words(separates["auc"], low, separates["auc_high"])
-    if low is not None:
-        words = f"{strength(low)} separation, {words}"
+    words = separation_words(separates["auc"], low, separates["auc_high"])
     if matched is not None and strength(matched) != strength(low):
         words += f", {separates['matched']:.2f} among texts of the same length"
-    follows = [_follows(row) for row in separates["follows"]]
+    follows = [_follow_words(row) for row in separates["follows"]]
     words += f"; the scores follow {', '.join(follows)}" if follows else ""
     columns = map(column_words, separates.get("columns", ())[:MOST_NAMED])
     return "; ".join([words, *columns, *([texts] if texts else [])])
 
 
+def _follow_words(row: _Row) -> str:
+    of_value = "" if row["value"] is None else f" {row['value']!r}"
+    return f"{row['confound']}{of_value} ({row['measure']} {row['estimate']:.2f})"
+
+
 def column_words(row: _Row) -> str:
-    """Return what a column gives away, with the AUC among texts of equal value."""
-    words = f"column {row['column']!r} "
-    words += "tells the domain" if row["tells"] else "is followed by the scores"
-    if row["auc"] is None:
-        return f"{words}, and no value of it is of both"
-    value = "AUC {auc:.2f} [{low:.2f}, {high:.2f}]".format(**row)
-    return f"{words}: {value} among texts of equal value"
+    """Return what a column gives away, with the AUC among texts of equal value, if any."""
+    how = "tells the domain" if row["tells"] else "is followed by the scores"
+    among = ": AUC {auc:.2f} [{low:.2f}, {high:.2f}] among texts of equal value"
+    return f"column {row['column']!r} {how}" + (among.format(**row) if row["auc"] else "")
 
 
-def _follows(row: _Row) -> str:
-    nouns = {"words": "the number of words", "copies": "the number of copies"}
-    name = nouns.get(row["confound"], str(row["confound"]).removeprefix("label_"))
-    if row["value"] is None:
-        return f"{name} (rank correlation {row['estimate']:.2f})"
-    return f"{name} {row['value']!r} (AUC {row['estimate']:.2f})"
-
-
-def _words_of_list(
-    removed: int,
-    at_budget: _Row,
-    also_retain: Mapping[str, float | None],
-    unit: str,
-    holds: str | None,
+def _list_words(
+    removed: int, stability: _Row, also_retain: Mapping[str, float | None], holds: str | None
 ) -> str:
-    """Describe in words how much of a list looks like texts to keep, since as many of these would
-    have scored as high, and how many are toss-ups. ``holds`` replaces the first of the two."""
-    if not removed:
-        return "the list is empty"
-    share, bound = also_retain["estimate"], also_retain["upper_bound"]
-    words = "how much of it looks like texts to keep is not known"
-    if share is not None and bound is not None and bound < VAGUE:
-        words = f"{share:.0%} of it looks like texts to keep, at most {bound:.0%}"
-    words, tossed = holds or words, at_budget["toss_up"]
-    if tossed is None:
+    """Describe how much of a list looks like texts to keep, since as many of these would have
+    scored as high, and how many are toss-ups. ``holds`` replaces the first of the two."""
+    words, share = holds, also_retain["estimate"]
+    if words is None and share is None:
+        words = "how much of it looks like texts to keep is not known"
+    elif words is None:
+        words = (
+            f"{share:.0%} of it looks like texts to keep, at most {also_retain['upper_bound']:.0%}"
+        )
+    if stability["toss_up"] is None:
         return f"{words}; it was not refitted, so its toss-ups are not known"
-    tosses = f"{tossed:,} of {removed:,} {unit} are toss-ups"
-    return f"{words}; {tosses}: not all {at_budget['rankings']} rankings list them"
+    tossed = f"{stability['toss_up']:,} of {removed:,} are toss-ups"
+    return f"{words}; {tossed}: not all {stability['rankings']} rankings list them"
 
 
 def unit_of(metadata: _Row) -> str:

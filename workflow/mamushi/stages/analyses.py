@@ -51,7 +51,6 @@ def calibrate(
     cross-fitting, and check without a truth whether that is a density ratio. The refits say how
     much of it noise hides; groups are looked for in the embeddings where no column has them. The
     verdict stands in the metadata."""
-    from dataclasses import replace
     from operator import attrgetter
 
     import pyarrow as pa
@@ -65,18 +64,16 @@ def calibrate(
     from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi.selection.scores import read_pool
 
-    ratio, refitted_scores = read_ratio(scores, refits)
     # Of the pool's ids, strings of Python for ten million texts, nothing is kept.
     embedded, groups = attrgetter("embeddings", "groups")(read_pool(embeddings, examples))
-    ratio = replace(ratio, groups=groups)
+    ratio = read_ratio(scores, refits, groups)
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
     texts = dependence(embedded, ratio.forget, groups)
     others = ratio.score, ratio.forget, read_columns(examples), groups
     leaks = leaking_columns(*others, cross_fitted=True)
-    is_refitted = refits is not None
-    judged = ratio, refitted_scores, checked, texts
-    verdict = judge_scores(*judged, refitted=is_refitted, columns=leaks)
+    refitted = refits is not None
+    verdict = judge_scores(ratio, estimate, checked, texts, refitted=refitted, columns=leaks)
     table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     group = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
     table = table.append_column("log_ratio", pa.array(estimate.log_ratio))
@@ -166,10 +163,8 @@ def frontier(
     bands over texts, calibration and what the scores have lost, and by the exact ratio where
     ``examples`` have it. ``scores`` are in the order of the settings' ``selectors``; ``ratio``,
     ``refits`` and ``calibrated`` are of the selector that estimates the ratio."""
-    from dataclasses import replace
-
     from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.frontier import exact_frontier, frontier_with_gain, ranking_of, read_truth
+    from mamushi.evidence.frontier import frontier_rows, read_truth, removal_order
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
@@ -177,15 +172,12 @@ def frontier(
     rankings = {}
     for name, path in zip(settings.selectors, scores, strict=True):
         is_chance = settings.by_chance.get(name, False)
-        rankings[name] = ranking_of(read_table(path, schemas.SCORES), is_chance)
-    estimated, _ = read_ratio(ratio, refits)
-    estimated = replace(estimated, groups=read_calibrated(calibrated).groups)
-    points, relative = frontier_with_gain(
-        estimated, rankings, settings.budgets, settings.resamples, settings.seed
-    )
+        rankings[name] = removal_order(read_table(path, schemas.SCORES), is_chance)
+    estimated = read_ratio(ratio, refits, read_calibrated(calibrated).groups)
     truth = read_truth(examples, read_table(ratio, schemas.SCORES, ["id"])["id"])
-    if truth is not None:
-        points = exact_frontier(points, rankings, truth, estimated.forget)
+    points, relative = frontier_rows(
+        estimated, rankings, settings.budgets, settings.resamples, settings.seed, truth
+    )
     metadata = {
         "provenance": job.origin,
         "verdict": read_metadata(calibrated)["verdict"],

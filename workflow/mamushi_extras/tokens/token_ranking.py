@@ -79,7 +79,7 @@ def mask_manifest(
     of_mask = {name: end and min(end / share, 1.0) for name, end in cost.items()}
     again = [highest(_flat(refit, forget), k) for refit in refits]
     stable = _stability(masked, again)
-    judged = judge_list(separates, count, stable, of_mask, compared=compared, unit="tokens")
+    judged = judge_list(separates, count, stable, of_mask, compared=compared)
     return {
         "n_forget": len(ids),
         "n_retain": len(texts) - len(ids),
@@ -107,8 +107,7 @@ def _retain_share(
         return {"estimate": None, "upper_bound": None}
     codes = np.arange(len(texts)) if groups is None else groups
     by_token = np.repeat(codes[retain], counts)
-    share, bound = share_bound(_flat(scores, retain), threshold, 1.0, by_token)
-    return {"estimate": share, "upper_bound": bound}
+    return share_bound(_flat(scores, retain), threshold, 1.0, by_token)
 
 
 def _stability(masked: Mask, again: Sequence[Mask]) -> dict[str, Any]:

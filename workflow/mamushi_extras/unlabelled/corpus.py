@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
-from mamushi.evidence.verdict import VAGUE, judge_list, unit_of
+from mamushi.evidence.verdict import judge_list, unit_of
 from mamushi.io.domains import FORGET
 from mamushi.io.tables import read_metadata
 from mamushi.io.vectors import ranked
@@ -36,6 +36,8 @@ from mamushi_extras.unlabelled.share import (
 )
 
 ShareInterval = dict[str, float | None]
+VAGUE = 0.8
+"""The width of an interval above which a share is not told."""
 ENDS = ("estimate", "low", "high")
 NOTHING: ShareInterval = dict.fromkeys(ENDS)
 
@@ -250,7 +252,7 @@ def manifest_of_corpus(
     at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
     wrong = {"estimate": at, "upper_bound": low}
     content = list_words(precision, recall, unit)
-    judged = judge_list(separates, k, listed, wrong, compared=compared, unit=unit, holds=content)
+    judged = judge_list(separates, k, listed, wrong, compared=compared, holds=content)
     return {
         "n_forget": len(corpus.order),
         "n_retain": 0,
