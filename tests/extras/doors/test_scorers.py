@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -118,7 +117,7 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
     )
     members = [
         embedding(10.0),
-        *(ngrams(counts, 30.0) for counts in count_ngrams(everything)),
+        *(ngrams(counts, 30.0) for counts in count_ngrams(everything.texts)),
     ]
     inner = inner_scores(task, members, 5)
     held = np.arange(300, len(x))
@@ -129,29 +128,6 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
     said = ~np.isnan(scores)
     np.testing.assert_allclose(scores[said], expected[said], atol=1e-4)
     assert not said[40:42].any() and said[:40].all()
-
-
-@pytest.mark.parametrize("solver", ["newton-cholesky", "sgd"])
-def test_a_fit_to_vectors_is_the_estimator_of_scikit_learn(solver: str) -> None:
-    x = (np.random.default_rng(2).normal(size=(300, 5)) * 3 + [0, 1, 50, -7, 0]).astype(np.float16)
-    x[:, 4] = 2.5  # constant
-    x[:, 0] += FORGET.astype(np.float16)
-    settings = {**FOLDS, "solver": solver, "alpha": 0.1, "epochs": 50, "seeds_averaged": 1}
-    weights = fit_whole(pool_of_texts(x), "mamushi_lr", settings, 0)
-    scaled = StandardScaler().fit(x.astype(np.float64))
-    scaled.scale_[4] = 1.0
-    model = (
-        fitted(C=1 / 30, solver=solver, tol=1e-10)
-        if solver != "sgd"
-        else SGDClassifier(
-            **{"loss": "log_loss", "alpha": 0.1, "class_weight": "balanced", "max_iter": 50},
-            **{"tol": 1e-4, "random_state": 0},
-        )
-    )
-    model.fit(scaled.transform(x).astype(np.float32), FORGET)
-    expected = model.decision_function(scaled.transform(x))
-    scores = x.astype(float) @ weights["vectors.weights"] + weights["intercept"]
-    np.testing.assert_allclose(scores, expected, atol=1e-3)
 
 
 def test_words_beside_vectors_are_a_sum_of_standard_scores(tmp_path: Path) -> None:

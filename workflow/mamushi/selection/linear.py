@@ -24,7 +24,6 @@ from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
-from mamushi.selection.pool import Pool
 
 Features = Any  # A dense or sparse matrix with a row for each example.
 
@@ -122,10 +121,9 @@ def fit_standardised(
     return decide, mean, scale
 
 
-def count_ngrams(pool: Pool) -> list[sparse.csr_matrix]:
+def count_ngrams(texts: Iterable[str] | None) -> list[sparse.csr_matrix]:
     """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
-    assert pool.texts is not None
-    texts = pool.texts.tolist()
+    assert texts is not None
     # A word of one letter is a word. A space behind each, where a script has none.
     of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: spaced(t.lower())}
     return [

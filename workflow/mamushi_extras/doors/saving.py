@@ -5,9 +5,8 @@ features ``KIND.weights`` (d,); of words also the ``KIND.columns`` (d,) that the
 hashed ones, and how rare they are, ``KIND.rarity`` (d,).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import normalize
 
 from mamushi.errors import UserError, located
 from mamushi.io import digests, paths
@@ -35,7 +33,7 @@ from mamushi.selection.scores import read_pool
 from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
 from mamushi.selection.statistics import sums
 from mamushi.selection.word_vectors import WordComponents, fit_components
-from mamushi_extras.doors.scorers import CHARACTERS, COMPONENTS, UNITS, VECTORS, WORDS
+from mamushi_extras.doors.scorers import COMPONENTS, NGRAMS, UNITS, VECTORS
 
 Weights = dict[str, NDArray[Any]]
 
@@ -43,11 +41,7 @@ Weights = dict[str, NDArray[Any]]
 def fit_whole(pool: Pool, kind: str, settings: Mapping[str, Any], seed: int) -> Weights:
     """Fit a selector to all examples of a pool. Raises ``UserError`` for one that is no sum over
     features, and as the selector does."""
-    fits = {
-        "mamushi_lr": _mamushi_lr,
-        "mamushi_words": _mamushi_words,
-        "stack": _stack,
-    }
+    fits = {"mamushi_lr": fit_vectors, "mamushi_words": fit_standard_sum, "stack": fit_stack}
     if kind not in fits:
         problem = f"{kind!r} is no weighted sum that can be saved"
         raise UserError(problem, do=f"rank by {', '.join(fits)}")
@@ -65,49 +59,43 @@ def whole_task(pool: Pool, settings: Mapping[str, Any], seed: int) -> Task:
     return Task(pool.embeddings, pool.forget, train, none, mean, scale, seed, pool.groups)
 
 
-def _embedding(task: Task, settings: Mapping[str, Any]) -> Weights:
-    decide, mean, scale = linear.fit_standardised(task, settings["prior"])
-    return _of_vectors(decide.model, mean, scale)
+def fit_vectors(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    """Fit ``mamushi_lr``."""
+    if settings["solver"] == "sgd":
+        return _of_vectors(linear.fit_sgd(task, settings), task.mean, task.scale)
+    return _of_vectors(linear.fit_exactly(task, settings["alpha"]).model, task.mean, task.scale)
 
 
-def _mamushi_lr(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
-    exact = settings["solver"] == "newton-cholesky"
-    alpha = settings["alpha"]
-    model = linear.fit_exactly(task, alpha).model if exact else linear.fit_sgd(task, settings)
-    return _of_vectors(model, task.mean, task.scale)
-
-
-def _mamushi_words(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+def fit_standard_sum(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    """Fit ``mamushi_words``: each part has mean 0 and standard deviation 1 over what it is fitted
+    to."""
     if "words" in pool.columns:
         problem = "'mamushi_words' has its words from a screen"
         raise UserError(problem, do="rank by another selector")
-    vectors = _mamushi_lr(pool, task, {**settings, "solver": "newton-cholesky"})
+    vectors = fit_vectors(pool, task, {**settings, "solver": "newton-cholesky"})
     x = pool.embeddings[task.train].astype(np.float64)
     logits = x @ vectors[f"{VECTORS}.weights"] + vectors["intercept"]
-    counts, y = linear.count_words(pool.texts), task.forget[task.train]
-    words = _of_words(
-        task, UNITS, counts, lambda x: linear.logistic(normalize(x), y, settings["prior"])
-    )
-    total: Weights = {"intercept": np.zeros(1)}
-    for weights, by in ((vectors, logits), words):
-        scale = by.std() or 1.0
-        total = _add_scaled(total, weights, 1 / scale, -by.mean() / scale)
-    return total
+    counts = linear.count_words(pool.texts)
+    words, logits_of_words = _of_words(task, UNITS, counts, settings["prior"])
+    both = (logits, logits_of_words)
+    factors = [1 / (by.std() or 1.0) for by in both]
+    shift = -sum(by.mean() * factor for by, factor in zip(both, factors, strict=True))
+    return _weighted_sum([vectors, words], factors, shift)
 
 
-def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
-    counts = dict(zip((WORDS, CHARACTERS), linear.count_ngrams(pool), strict=True))
-    prior, y = settings["ngrams_prior"], task.forget[task.train]
+def fit_stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    """Fit ``stack``."""
+    counts = dict(zip(NGRAMS, linear.count_ngrams(pool.texts), strict=True))
+    prior = settings["ngrams_prior"]
     members = [embedding(settings["prior"]), *(ngrams(matrix, prior) for matrix in counts.values())]
     scores = inner_scores(task, members, settings["folds"])
-    at_zero, *along = combine(scores, y, np.vstack([np.zeros(3), np.eye(3)]))
-    liblinear = partial(linear.logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)
-    fits = [_embedding(task, settings)]
-    fits += [_of_words(task, name, matrix, liblinear)[0] for name, matrix in counts.items()]
-    total: Weights = {"intercept": np.array([at_zero])}
-    for weight, fit in zip(np.array(along) - at_zero, fits, strict=True):
-        total = _add_scaled(total, fit, weight)
-    return total
+    ends = np.vstack([np.zeros(3), np.eye(3)])
+    at_zero, *along = combine(scores, task.forget[task.train], ends)
+    decide, mean, scale = linear.fit_standardised(task, settings["prior"])
+    fits = [_of_vectors(decide.model, mean, scale)]
+    for kind, matrix in counts.items():
+        fits.append(_of_words(task, kind, matrix, prior, "liblinear", 1e-2)[0])
+    return _weighted_sum(fits, np.array(along) - at_zero, at_zero)
 
 
 def _of_vectors(model: Any, mean: NDArray[Any], scale: NDArray[Any]) -> Weights:
@@ -118,17 +106,14 @@ def _of_vectors(model: Any, mean: NDArray[Any], scale: NDArray[Any]) -> Weights:
 
 
 def _of_words(
-    task: Task,
-    kind: str,
-    counts: sparse.csr_matrix,
-    fit: Callable[[sparse.csr_matrix], linear.Logistic],
+    task: Task, kind: str, counts: sparse.csr_matrix, prior: float, *solver: Any
 ) -> tuple[Weights, Doubles]:
-    """Return the weights by what is fitted to the tf-idf of words, of which there are ``counts``
-    (n, d), and the logits of the training texts."""
+    """Return the weights by a logistic regression on the tf-idf of words, of which there are
+    ``counts`` (n, d), and the logits of the training texts."""
     training = counts[task.train]
     columns, tfidf = np.unique(training.indices), TfidfTransformer(sublinear_tf=True)
     x = tfidf.fit_transform(training[:, columns])
-    decide = fit(x)
+    decide = linear.logistic(x, task.forget[task.train], prior, *solver)
     weights: Weights = {
         "intercept": decide.model.intercept_.astype(np.float64),
         f"{kind}.weights": decide.model.coef_[0].astype(np.float64),
@@ -138,18 +123,20 @@ def _of_words(
     return weights, decide(x)
 
 
-def _add_scaled(total: Weights, weights: Weights, factor: float, shift: float = 0.0) -> Weights:
-    """Return the sum with ``factor`` times weights of other features, and a ``shift``."""
-    scaled = {k: factor * x if k.endswith(".weights") else x for k, x in weights.items()}
-    intercept = total["intercept"] + (factor * weights["intercept"] + shift)
-    return {**total, **scaled, "intercept": intercept}
+def _weighted_sum(parts: Sequence[Weights], factors: Sequence[float], shift: float) -> Weights:
+    """Return the sum of weights of different features, each times its factor, and a ``shift``."""
+    total: Weights = {"intercept": np.array([shift])}
+    for weights, factor in zip(parts, factors, strict=True):
+        scaled = {k: factor * x if k.endswith(".weights") else x for k, x in weights.items()}
+        total |= scaled | {"intercept": total["intercept"] + factor * weights["intercept"]}
+    return total
 
 
 def of_words_alone(weights: Weights, components: WordComponents) -> Weights:
     """Return weights of vectors of words as those of the words."""
+    directions = components.directions.astype(np.float64)
     by_word: Weights = {
-        f"{COMPONENTS}.weights": components.directions.astype(np.float64).T
-        @ weights[f"{VECTORS}.weights"],
+        f"{COMPONENTS}.weights": directions.T @ weights[f"{VECTORS}.weights"],
         f"{COMPONENTS}.columns": components.words.astype(np.int32),
         f"{COMPONENTS}.rarity": components.rarity,
     }
@@ -165,37 +152,37 @@ def write_scorer(listed: Path, out: Path) -> None:
     if where is None:
         do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
         raise UserError("is no list of a run", where=listed, do=do)
-    at = partial(paths.under, **where)
-    listing, ranked = read_metadata(listed), read_metadata(at(pattern=paths.SCORES))
+    patterns = (paths.SCORES, paths.EXAMPLES, paths.EMBEDDINGS, paths.MODEL_CARD)
+    scores, examples, embeddings, card = (paths.under(pattern=p, **where) for p in patterns)
+    listing, ranked = read_metadata(listed), read_metadata(scores)
     if ranked.get("windows"):
         raise UserError("ranks documents by windows", where=listed, do="rank them as a whole")
     origin, embedded = ranked["provenance"], ranked["embedded"]
-    examples, embeddings = at(pattern=paths.EXAMPLES), at(pattern=paths.EMBEDDINGS)
     expected = {
         examples: listing["provenance"]["inputs"]["examples"],
         embeddings: origin["inputs"]["embeddings"],
     }
-    settings, embedding = origin["settings"], embedded["settings"]["embedding"]
-    kind, width = settings["kind"], embedding.get("words")
-    card, vectors = at(pattern=paths.MODEL_CARD), None
+    settings, how = origin["settings"], embedded["settings"]["embedding"]
+    width, vectors = how.get("words"), None
     if width is None:
-        if problem := _irreproducible(embedded, examples):
+        is_chat = CHATS in pq.read_schema(examples).names
+        if "pooling" not in how or "trained" in embedded["inputs"] or is_chat:
+            problem = "its vectors are not those of texts by a model as it is, and none are made"
             do = "rank by words alone, or by a model as it is"
-            problem = f"{problem}: of other texts there are none"
             raise UserError(problem, where=embeddings, do=do)
         expected[card] = embedded["inputs"]["model_card"]
-        vectors = _described(embedding, card)
+        vectors = _described(how, card)
     for path, digest in expected.items():
         if digests.of(path) != digest:
             do = "put the file of this run back, or rank again"
             raise UserError(f"is of another run than {listed}", where=path, do=do)
-    texts = plugin("selector", kind).reads_texts or width is not None
-    pool = read_pool(embeddings, examples, texts=texts)
+    reads_texts = plugin("selector", settings["kind"]).reads_texts
+    pool = read_pool(embeddings, examples, texts=reads_texts or width is not None)
     if width is not None and pool.texts is not None:
         components, of_words = fit_components(pool.texts.tolist(), width)
         pool = replace(pool, embeddings=of_words)
     with located(listed):
-        weights = fit_whole(pool, kind, settings["settings"], settings["seed"])
+        weights = fit_whole(pool, settings["kind"], settings["settings"], settings["seed"])
     if width is not None:
         weights = of_words_alone(weights, components)
     rows = listing["rows"]
@@ -213,26 +200,12 @@ def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> Non
         save_file(tensors, draft, metadata=header(metadata))
 
 
-def _irreproducible(embedded: Mapping[str, Any], examples: Path) -> str | None:
-    """Return why vectors cannot be made again of other texts with a model alone, if so."""
-    if "pooling" not in embedded["settings"]["embedding"]:
-        return "its vectors were made elsewhere"
-    if "trained" in embedded["inputs"]:
-        return "its vectors are of a model that the run has trained"
-    if CHATS in pq.read_schema(examples).names:
-        return "its vectors are of conversations"
-    return None
-
-
-def _described(embedding: Mapping[str, Any], model_card: Path) -> dict[str, Any]:
+def _described(how: Mapping[str, Any], model_card: Path) -> dict[str, Any]:
     """Return how texts become the vectors that are weighed."""
     card = read_json(model_card)
     source = card["source"]
     if card["revision"] is None:
         source = str((model_card.parent / source).resolve())
-    return {
-        **{name: embedding[name] for name in ("pooling", "skip_bos", "max_length", "precision")},
-        "layers": [embedding["layer"]],
-        "source": source,
-        **{name: card[name] for name in ("revision", "digests")},
-    }
+    names = ("pooling", "skip_bos", "max_length", "precision", "layer")
+    of_card = {name: card[name] for name in ("revision", "digests")}
+    return {**{name: how[name] for name in names}, "source": source, **of_card}

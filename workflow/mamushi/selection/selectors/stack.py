@@ -31,7 +31,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
 
     members = [embedding(settings["prior"])]
-    members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool)]
+    members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool.texts)]
 
     def estimate(task: Task) -> Fit:
         scores = inner_scores(task, members, settings["folds"])
