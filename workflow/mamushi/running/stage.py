@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from pydantic import ValidationError
@@ -110,9 +110,10 @@ def stages() -> Mapping[str, Stage]:
     every: dict[str, Stage] = {}
     for path in find_files("mamushi/stages/[!_]*.py", "mamushi_*/*/stages.py"):
         module = import_file(path)
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            is_public = function.__module__ == module.__name__ and name[0] != "_"
-            if is_public and "job" in inspect.signature(function).parameters:
+        for name, function in sorted(vars(module).items()):
+            # By its type alone: modules that are imported when they are used stand there as well.
+            is_own = type(function) is FunctionType and function.__module__ == module.__name__
+            if is_own and name[0] != "_" and "job" in inspect.signature(function).parameters:
                 command = name.replace("_", "-")
                 every[command] = Stage(command, function, module)
     return every

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Lora, Method
+from mamushi.io.digests import fingerprint
 from mamushi.io.files import IS_SECONDARY, write_json
 from mamushi.registry import additions
 from mamushi.running.stage import Job, job_of, stages
+from mamushi.stages._io import parquet
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -98,7 +100,6 @@ def state_of(card: Path) -> Path:
 
 def checkpoint_of(card: Path, job: Job) -> Checkpoint:
     """Return where the state of a job's training is kept, beside its card."""
-    from mamushi.io.digests import fingerprint
     from mamushi.lm.storage import Checkpoint
 
     seconds = float(job.execution.checkpoint_seconds)
@@ -109,11 +110,10 @@ def record_training(
     job: Job, accelerator: Accelerator, schema: Table, log: Mapping[str, Any], **counts: Any
 ) -> None:
     """Write the step log of a training, and its card in the place of what an earlier one left."""
-    from mamushi.io.tables import write_table
     from mamushi.io.tensors import drop_others
 
     card = job.arguments["card"]
-    write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
+    parquet.write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
     drop_others(card, job.origin)
     write_json(card, {**job.origin, **counts})
     accelerator.wait_for_everyone()

@@ -3,7 +3,9 @@
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config, setting
 from mamushi.errors import UserError
+from mamushi.io.domains import EVALUATION, INFERENCE
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
 
 
@@ -60,8 +62,6 @@ def calibrate(
     from mamushi.evidence.confounds import leaking_columns
     from mamushi.evidence.dependence import dependence
     from mamushi.evidence.verdict import judge_scores, ratio_checks
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi.selection.scores import read_pool
 
     # Of the pool's ids, strings of Python for ten million texts, nothing is kept.
@@ -74,15 +74,17 @@ def calibrate(
     leaks = leaking_columns(*others, cross_fitted=True)
     refitted = refits is not None
     verdict = judge_scores(ratio, estimate, checked, texts, refitted=refitted, columns=leaks)
-    table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
+    table = parquet.read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     group = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
     table = table.append_column("log_ratio", pa.array(estimate.log_ratio))
     metadata = {"provenance": job.origin, "verdict": verdict}
-    sources = read_metadata(scores)["provenance"]["inputs"]
+    sources = parquet.read_metadata(scores)["provenance"]["inputs"]
     stored = {**metadata, "sources": sources, "lost": estimate.lost}
-    write_table(out, schemas.CALIBRATED, table.append_column("group", group), metadata=stored)
+    parquet.write_table(
+        out, schemas.CALIBRATED, table.append_column("group", group), metadata=stored
+    )
     rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
-    write_table(checks, schemas.CALIBRATION, rows, metadata=metadata)
+    parquet.write_table(checks, schemas.CALIBRATION, rows, metadata=metadata)
     print(f"{out}: {verdict['words']}")
 
 
@@ -109,9 +111,6 @@ def predict(
     ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
     from mamushi.data.labels import group_codes
     from mamushi.evidence.predicted import Proxy, predictions
-    from mamushi.io import schemas
-    from mamushi.io.domains import EVALUATION, INFERENCE
-    from mamushi.io.tables import read_table, write_table
     from mamushi.io.vectors import ranked
     from mamushi.lm.tokens import read_tokens
 
@@ -131,11 +130,11 @@ def predict(
         for name, path in zip(settings.selectors, scores, strict=True):
             if has_held_out or name not in settings.of_tokens:
                 kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
-                table = read_table(path, kind)
+                table = parquet.read_table(path, kind)
                 predicted = predictions(proxy, table, budgets)
                 rows += [{**settings.cell, "selector": name, **row} for row in predicted]
     metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
-    write_table(out, schemas.PREDICTED, rows, metadata=metadata)
+    parquet.write_table(out, schemas.PREDICTED, rows, metadata=metadata)
 
 
 class Frontier(Cell):
@@ -166,25 +165,23 @@ def frontier(
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import frontier_rows, read_truth, removal_order
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, read_table, write_table
 
     rankings = {}
     for name, path in zip(settings.selectors, scores, strict=True):
         is_chance = settings.by_chance.get(name, False)
-        rankings[name] = removal_order(read_table(path, schemas.SCORES), is_chance)
+        rankings[name] = removal_order(parquet.read_table(path, schemas.SCORES), is_chance)
     estimated = read_ratio(ratio, refits, read_calibrated(calibrated).groups)
-    truth = read_truth(examples, read_table(ratio, schemas.SCORES, ["id"])["id"])
+    truth = read_truth(examples, parquet.read_table(ratio, schemas.SCORES, ["id"])["id"])
     points, relative = frontier_rows(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed, truth
     )
     metadata = {
         "provenance": job.origin,
-        "verdict": read_metadata(calibrated)["verdict"],
+        "verdict": parquet.read_metadata(calibrated)["verdict"],
         "relative": relative,
     }
     rows = [{**settings.cell, **point} for point in points]
-    write_table(out, schemas.FRONTIER, rows, metadata=metadata)
+    parquet.write_table(out, schemas.FRONTIER, rows, metadata=metadata)
 
 
 class Describe(Cell):
@@ -212,8 +209,6 @@ def describe(
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import agreement_rows
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table, write_table
 
     ratio, rows, ranks = read_calibrated(calibrated), [], {}
     for name, path in zip(settings.selectors, scores, strict=True):
@@ -221,13 +216,13 @@ def describe(
             row = diagnose(read_scores(path), ratio.texts, ratio.groups)
             rows.append({**settings.cell, "selector": name, **row})
         if name in settings.agreeing:
-            column = read_table(path, schemas.SCORES, ["rank"])["rank"]
+            column = parquet.read_table(path, schemas.SCORES, ["rank"])["rank"]
             ranks[name] = column.drop_null().to_numpy()
     metadata = {"provenance": job.origin}
-    write_table(diagnostics, schemas.DIAGNOSTICS, rows, metadata=metadata)
+    parquet.write_table(diagnostics, schemas.DIAGNOSTICS, rows, metadata=metadata)
     pairs = agreement_rows({name: ranks[name] for name in settings.agreeing}, settings.budgets)
     rows = [{**settings.cell, **pair} for pair in pairs]
-    write_table(agreement, schemas.AGREEMENT, rows, metadata=metadata)
+    parquet.write_table(agreement, schemas.AGREEMENT, rows, metadata=metadata)
 
 
 class Geometry(Cell):
@@ -240,8 +235,6 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
     """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ, a
     row per number of leading components. The metadata have what the paper quotes."""
     from mamushi.evidence.geometry import geometry_columns, geometry_summary, read_embeddings
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
 
     pool = read_embeddings(embeddings)
     columns = geometry_columns(pool, settings.components)
@@ -253,4 +246,4 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
         **geometry_summary(columns),
     }
     metadata = {"provenance": job.origin, "details": details}
-    write_table(out, schemas.GEOMETRY, {**cell, **columns}, metadata=metadata)
+    parquet.write_table(out, schemas.GEOMETRY, {**cell, **columns}, metadata=metadata)

@@ -8,9 +8,12 @@ from typing import Any
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.config.sources import raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
-from mamushi.io.digests import content_digests
+from mamushi.io.digests import content_digests, of
+from mamushi.io.domains import INFERENCE
+from mamushi.io.files import read_json, sha256, write_json
 from mamushi.registry import plugin, readers_of
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 
 
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
@@ -63,9 +66,6 @@ def examples(
     ``cache`` is a folder for downloads. Raises ``UserError``, with the dataset's name."""
     from mamushi.data.examples import build_examples
     from mamushi.data.examples import card as data_card
-    from mamushi.io import schemas
-    from mamushi.io.files import sha256, write_json
-    from mamushi.io.tables import write_table
 
     loader = plugin("dataset", settings.kind)
     if not loader.downloads and None in map(settings.loader.get, loader.files):
@@ -87,11 +87,11 @@ def examples(
     for name, n in counts["sections"].items():
         texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
         print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
-    write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
+    parquet.write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
     origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.extra_metadata)}
-    write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
+    parquet.write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
     write_json(card, data_card(job.origin["settings"], raw, counts, digest))
 
 
@@ -138,10 +138,6 @@ def import_embeddings(
     import pyarrow.compute as pc
 
     from mamushi.data.vectors import read_aligned
-    from mamushi.io import schemas
-    from mamushi.io.digests import of
-    from mamushi.io.files import read_json
-    from mamushi.io.tables import INFERENCE, read_metadata, read_table
     from mamushi.io.vectors import ranked, write_vectors
     from mamushi.selection.word_vectors import fit_components
 
@@ -158,8 +154,8 @@ def import_embeddings(
         if settings.inputs.get(path.name, of(path)) != of(path):
             raise UserError("has changed since this run began", where=path, do="run again")
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
-    texts = read_table(examples, schemas.EXAMPLES, ["id", "section"])
-    copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
+    texts = parquet.read_table(examples, schemas.EXAMPLES, ["id", "section"])
+    copies = parquet.read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
     known = len(texts) + len(copies)
     others = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
     matrix = read_aligned(
@@ -169,6 +165,6 @@ def import_embeddings(
         pa.chunked_array([*others.chunks, *copies.chunks], pa.string()),
         read_json(data_card)["counts"]["read"] - known if data_card else 0,
         out.parent,
-        by_row=read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
+        by_row=parquet.read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
     )
     write_vectors(out, [matrix], columns, job.origin)

@@ -8,7 +8,9 @@ from mamushi.config.arms import Arm
 from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import MeasuredDeep, Prompts, Relearning, Shortened
 from mamushi.io import paths
+from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
 GPU = ("evaluate", "generate", "judge", "relearn")
@@ -39,8 +41,6 @@ def evaluate(
     job: Job,
 ) -> None:
     """Measure a model of a cell on the held-out sets: base, endpoint, retrained or unlearned."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.raking import plan_raking
     from mamushi.lm.tokens import read_tokens
@@ -57,8 +57,8 @@ def evaluate(
         speed_up(model, accelerator, settings.trains, length, job)
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     table = perplexity_table(text_losses, texts.domains)
-    write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
-    write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
+    parquet.write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
+    parquet.write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
 
 
 class Generate(OpenedArm):
@@ -77,8 +77,6 @@ def generate(
     job: Job,
 ) -> None:
     """Continue the prompts with a model, greedily."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
     from mamushi.lm.generate import continuations
     from mamushi.lm.loading import open_tokenizer
 
@@ -86,7 +84,7 @@ def generate(
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     probe = settings.probe
     table = continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
-    write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
+    parquet.write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
 
 
 def judged_files(config: Config, cell: dict[str, Any]) -> list[str]:
@@ -114,13 +112,11 @@ def judge(
     text, the more that is like what a model says that never saw the forget domain. Whose text it is
     is read from the place of each file under results."""
     from mamushi.evaluation.probes import arm_of, generations_table
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table, write_table
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
     tables: list[dict[str, list[Any]]] = [
-        read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
+        parquet.read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
     ]
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, None, settings.precision)
@@ -131,7 +127,7 @@ def judge(
         texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in tokens]
         answers[arm_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
     rows = generations_table(settings.cell, tables[0]["prompt"], answers)
-    write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
+    parquet.write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
 
 
 class Relearn(OpenedArm):
@@ -156,8 +152,6 @@ def relearn(
     job: Job,
 ) -> None:
     """Fine-tune a model on a few forget examples, and measure how fast it learns the domain."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import read_tokens, subset
     from mamushi.unlearning.relearning import choose, relearn
@@ -180,5 +174,5 @@ def relearn(
         accelerator=accelerator,
         batch_tokens=job.execution.batch_tokens,
     )
-    write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
-    write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)
+    parquet.write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
+    parquet.write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)

@@ -9,9 +9,12 @@ from mamushi.config import grid
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.config.sections import Embedding
 from mamushi.errors import UserError
-from mamushi.io.digests import content_digests
+from mamushi.io.digests import content_digests, fingerprint
+from mamushi.io.domains import INFERENCE
+from mamushi.io.files import atomic, read_json, write_json
 from mamushi.io.model_files import MODEL_FILES
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import open_arm
 
 GPU = ("embed",)
@@ -43,7 +46,6 @@ class ModelCard(Settings):
 def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
     """Check a model from a folder or the hub, whose files come into the hub's cache, and write the
     card by which later stages find it."""
-    from mamushi.io.files import write_json
     from mamushi.lm import loading
 
     if settings.source is None:
@@ -73,9 +75,6 @@ def tokens(
     """Turn the texts of a dataset into a model's token ids, of each no more than the model has
     positions for. Where the dataset says so, of conversations what the assistant says is marked,
     which alone is then predicted."""
-    from mamushi.io import schemas
-    from mamushi.io.files import read_json
-    from mamushi.io.tables import read_metadata, read_table
     from mamushi.lm import loading
     from mamushi.lm.tokens import CHATS, write_tokens
 
@@ -86,13 +85,13 @@ def tokens(
         print(words, file=sys.stderr, flush=True)
     write_tokens(
         out,
-        read_table(examples, schemas.EXAMPLES, ["id", "text", CHATS]),
+        parquet.read_table(examples, schemas.EXAMPLES, ["id", "text", CHATS]),
         loading.open_tokenizer(model_card),
         max_length=settings.max_length,
         positions=positions,
         vocabulary_size=card["vocabulary_size"],
         provenance=job.origin,
-        answers=read_metadata(examples).get("assistant_only_loss", False),
+        answers=parquet.read_metadata(examples).get("assistant_only_loss", False),
     )
 
 
@@ -116,9 +115,6 @@ def embed(
     block of texts that it has finished."""
     import numpy as np
 
-    from mamushi.io.digests import fingerprint
-    from mamushi.io.files import atomic
-    from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.io.vectors import ranked, write_vectors
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
@@ -126,7 +122,7 @@ def embed(
     how = settings.embedding
     model, accelerator = open_arm(model_card, trained, None, how.precision)
     texts = read_tokens(tokens, examples, INFERENCE, how.max_length)
-    skip_first = how.skip_bos and read_metadata(tokens)["bos_token_id"] is not None
+    skip_first = how.skip_bos and parquet.read_metadata(tokens)["bos_token_id"] is not None
     folder = out.with_name(f"{out.name}.blocks")
     finished, name = {*folder.glob("*.npy")}, fingerprint(job.origin)
 

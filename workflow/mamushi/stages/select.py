@@ -13,8 +13,11 @@ from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.errors import other_examples
+from mamushi.io import paths
+from mamushi.io.files import write_json
 from mamushi.registry import plugin, readers_of
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:
@@ -67,8 +70,6 @@ def rank_pool(
     origin: Mapping[str, Any],
 ) -> None:
     """Rank a pool by a selector, and write its scores; the log says what the ranking alone took."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, write_table
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
     from mamushi.selection.scores import score_pool, table_of
@@ -81,13 +82,13 @@ def rank_pool(
     metadata = {
         "provenance": origin,
         # Carried along, so that a removal list names its model without opening the embeddings.
-        "embedded": read_metadata(embeddings),
+        "embedded": parquet.read_metadata(embeddings),
         "details": quality(pool, scored),
         "conditions": conditions(),
         # How documents were divided, if they were.
-        "windows": read_metadata(examples).get("windows"),
+        "windows": parquet.read_metadata(examples).get("windows"),
     }
-    write_table(out, schemas.SCORES, table, metadata=metadata)
+    parquet.write_table(out, schemas.SCORES, table, metadata=metadata)
 
 
 def _pool(settings: Score, examples: Path, embeddings: Path, base: Path | None = None) -> Pool:
@@ -115,15 +116,13 @@ def refits(
 ) -> None:
     """Score again by one selector with other seeds, and cross-fitted on halves of the examples: for
     how far chance decides a ranking, and the estimator's part in intervals. No list rests on it."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
     from mamushi.selection.refits import as_table, make_refits, read_refits
 
     pool = _pool(settings, examples, embeddings)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
     scores = make_refits(pool, *how, read_refits(base))
     table = as_table(pool, scores, schemas.REFITS.schema)
-    write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
+    parquet.write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
 
 
 class Remove(Settings):
@@ -145,14 +144,12 @@ def remove(
     the ids are, and the digest of every text that goes."""
     import pyarrow as pa
 
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_groups, read_metadata, read_table, write_table
     from mamushi.selection.removals import budget_of, removal_list, text_digests
 
-    ranking = read_table(scores, schemas.SCORES)
-    copies = read_table(duplicates, schemas.DUPLICATES)
-    copies_metadata = read_metadata(duplicates)
-    ranked = read_metadata(scores)["provenance"]["inputs"]["examples"]
+    ranking = parquet.read_table(scores, schemas.SCORES)
+    copies = parquet.read_table(duplicates, schemas.DUPLICATES)
+    copies_metadata = parquet.read_metadata(duplicates)
+    ranked = parquet.read_metadata(scores)["provenance"]["inputs"]["examples"]
     for path, digest in (
         (duplicates, copies_metadata["examples"]),
         (examples, job.origin["inputs"]["examples"]),
@@ -166,11 +163,11 @@ def remove(
         reason = f"a budget of {settings.beta:g} is less than one of {n_forget} forget texts"
         print(f"{out}: {reason}: the list is empty", file=sys.stderr)
     table = removal_list(ranking, copies, k)
-    texts = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+    texts = parquet.read_groups(examples, schemas.EXAMPLES, ["id", "text"])
     digests = text_digests(texts, table["id"].to_pylist())
     table = table.append_column("text_sha256", pa.array(digests, pa.string()))
     metadata = {"provenance": job.origin, "rows": copies_metadata["rows"]}
-    write_table(out, schemas.REMOVALS, table, metadata=metadata)
+    parquet.write_table(out, schemas.REMOVALS, table, metadata=metadata)
 
 
 class Stability(Settings):
@@ -196,18 +193,16 @@ def stability(
     from mamushi.data.labels import read_texts
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table, write_table
     from mamushi.selection.refits import read_refits
 
-    table = read_table(scores, schemas.SCORES)
+    table = parquet.read_table(scores, schemas.SCORES)
     refitted = read_refits(refits)
-    ranking = read_table(ranked, schemas.SCORES) if ranked else table
+    ranking = parquet.read_table(ranked, schemas.SCORES) if ranked else table
     columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
     del ranking
     texts = read_texts(examples, table["id"], duplicates)
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
-    write_table(out, schemas.STABILITY, columns, metadata=metadata)
+    parquet.write_table(out, schemas.STABILITY, columns, metadata=metadata)
 
 
 class Manifests(Cell):
@@ -240,18 +235,15 @@ def manifests(
     import pyarrow.compute as pc
 
     from mamushi.evidence.manifest import manifest, read_calibrated
-    from mamushi.io import paths, schemas
-    from mamushi.io.files import write_json
-    from mamushi.io.tables import read_groups, read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest_of_ids, text_digests
 
-    ranking, ranked = read_table(scores, schemas.SCORES), read_metadata(scores)
+    ranking, ranked = parquet.read_table(scores, schemas.SCORES), parquet.read_metadata(scores)
     sizes = [budget_of(beta, ranking) for beta in settings.budgets]
     first = ranking.filter(pc.less_equal(ranking["rank"], max(sizes))).sort_by("rank")
-    groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+    groups = parquet.read_groups(examples, schemas.EXAMPLES, ["id", "text"])
     texts = text_digests(groups, first["id"].to_pylist())
-    ratio, stable = read_calibrated(calibrated), read_metadata(stability)
-    copies = read_table(duplicates, schemas.DUPLICATES)
+    ratio, stable = read_calibrated(calibrated), parquet.read_metadata(stability)
+    copies = parquet.read_table(duplicates, schemas.DUPLICATES)
     inputs = {**ranked["embedded"]["inputs"], **ranked["provenance"]["inputs"]}
     head = {
         **settings.cell,
@@ -263,7 +255,7 @@ def manifests(
         },
         "conditions": ranked["conditions"],
         **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
-        "rows": read_metadata(duplicates)["rows"],
+        "rows": parquet.read_metadata(duplicates)["rows"],
     }
     is_for: Any = settings.model_dump(include={"compared", "by_chance"})
     for path, beta, k in zip(out, settings.budgets, sizes, strict=True):

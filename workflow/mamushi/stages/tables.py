@@ -13,7 +13,9 @@ from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config, Settings, refuse, setting
 from mamushi.config.selectors import of_texts
 from mamushi.io import paths
+from mamushi.io.files import write_json
 from mamushi.running.stage import Job, Output
+from mamushi.stages._io import parquet, schemas
 
 OF_CELLS = {
     **{"frontier": paths.FRONTIER, "calibration": paths.CALIBRATION},
@@ -52,8 +54,6 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     ``sad_differences.rst`` says in words which curves differ, for the report.
     """
     from mamushi.evaluation import sad
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
 
     table = sad.sad_table(settings.grid, root, {*settings.grid["selectors"]} - {*settings.ranked})
     differences = sad.sad_differences(table)
@@ -65,7 +65,7 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
         (schemas.SELECTION, sad.selection_table(ranked_grid, root)),
     ]
     pages = {"sad_differences.rst": sad.verdict_on_curves(differences)}
-    publish(out_folder, results, job.origin, pages)
+    parquet.publish(out_folder, results, job.origin, pages)
 
 
 def effect_files(config: Config) -> list[str]:
@@ -89,12 +89,12 @@ def effects(*, root: Path = paths.RESULTS, out_folder: Output, settings: Effects
     """Collect what removals change on held-out texts, with errors over seeds and texts, and who
     pays for it and who is removed, by the texts' labels."""
     from mamushi.evaluation.effects import effects_table, subgroups_table
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
 
     changes = effects_table(settings.grid, settings.by_chance, settings.margin, root)
     subgroups = subgroups_table(settings.grid, settings.ranked, root)
-    publish(out_folder, [(schemas.EFFECTS, changes), (schemas.SUBGROUPS, subgroups)], job.origin)
+    parquet.publish(
+        out_folder, [(schemas.EFFECTS, changes), (schemas.SUBGROUPS, subgroups)], job.origin
+    )
 
 
 def sweep_files(config: Config, sweep: Config) -> list[str]:
@@ -129,7 +129,6 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
 
     from mamushi.evaluation.half_gap import curve_arms, finer_budgets, recovery
     from mamushi.evaluation.sad import read_arm
-    from mamushi.io.files import write_json
 
     names = curve_arms(settings.unlearner, settings.selector, settings.budgets, settings.start)
     curves, added = [], list[float]()
@@ -176,8 +175,6 @@ def half_gap(
     ``synergy.rst`` has these in the form of the paper's table, for the report.
     """
     from mamushi.evaluation.half_gap import deep_gaps, half_gap_table, synergy, unlearning_table
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
 
     axes = settings.grid, settings.starts, settings.sweeps
     shares, deep = deep_gaps(*axes, settings.target, root)
@@ -186,7 +183,7 @@ def half_gap(
         points, target=settings.target, retain_cap=settings.retain_cap, deep=deep
     )
     results = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
-    publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})
+    parquet.publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})
 
 
 def probe_files(config: Config) -> list[str]:
@@ -217,15 +214,15 @@ class Probes(Settings):
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
     """Collect what all models said, and what comes back by a little training, beside gold."""
     from mamushi.evaluation.probes import all_generations, printed_generations, relapse_table
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
 
     generations = all_generations(settings.grid, root)
     relapse = schemas.RELAPSE.schema.empty_table()
     if settings.relearned:
         relapse = relapse_table(settings.grid, settings.starts, root)
     results = [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)]
-    publish(out_folder, results, job.origin, {"generations.rst": printed_generations(generations)})
+    parquet.publish(
+        out_folder, results, job.origin, {"generations.rst": printed_generations(generations)}
+    )
 
 
 def evidence_files(config: Config) -> list[str]:
@@ -261,8 +258,6 @@ def evidence(
     from mamushi.evidence.advice import advice, read_frontier
     from mamushi.evidence.ranking import end_rows, printed_ranking
     from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_summary
-    from mamushi.io import schemas
-    from mamushi.io.tables import publish
 
     joined = {}
     for name, pattern in OF_CELLS.items():
@@ -285,4 +280,4 @@ def evidence(
         schemas.RUNTIME_SUMMARY: runtime_summary(costs),
     }
     pages = {"qualitative_ranking.rst": printed_ranking(ends)}
-    publish(out_folder, results.items(), job.origin, pages)
+    parquet.publish(out_folder, results.items(), job.origin, pages)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.sections import Training
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
+from mamushi.io.files import write_json
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell, checkpoint_of, finish_training, record_training
 
 if TYPE_CHECKING:
@@ -42,15 +44,12 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.io import schemas
-    from mamushi.io.files import write_json
-    from mamushi.io.tables import read_table, write_table
     from mamushi.lm import device, loading, tiny
 
     training = settings.pretraining
     texts: list[str] = []
     for path in examples:
-        table = read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
+        table = parquet.read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
         mask = pc.and_(
             pc.equal(table["section"], training["section"]),
             pc.is_in(table["domain"], value_set=pa.array(training["domains"], pa.string())),
@@ -63,7 +62,7 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     model.to("cpu")
 
     card = loading.save_base(out, settings.name, model, tokenizer)
-    write_table(out / "train_log.parquet", schemas.TRAIN_LOG, log)
+    parquet.write_table(out / "train_log.parquet", schemas.TRAIN_LOG, log)
     write_json(out / "card.json", {**card, "provenance": job.origin})
 
 
@@ -106,8 +105,6 @@ def finetune(
     """Fine-tune a base model on a section's texts, without those of a removal list, or with spans
     of tokens left out of the loss, and measure it where ``evaluation`` are settings for that. A
     killed run of the same origin goes on from its state."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
@@ -116,7 +113,9 @@ def finetune(
     from mamushi.lm.training import finetune
 
     training = settings.training
-    removed = read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist() if removal else []
+    removed = (
+        parquet.read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist() if removal else []
+    )
     section = read_tokens(tokens, examples, settings.section, training.max_length)
     read = reading(section, settings, removed, read_spans(spans) if spans else None)
     device.reproducible(settings.seed)

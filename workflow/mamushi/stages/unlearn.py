@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import Shortened, UnlearnTraining
 from mamushi.io.digests import content_digests
+from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import schemas
 from mamushi.stages._models import (
     Cell,
     Trains,
@@ -74,7 +76,6 @@ def unlearn(
     """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
     either all texts. An unlearner that trains nothing leaves an edit of its logits. The model is
     measured where ``evaluation`` are settings for that."""
-    from mamushi.io.tables import FORGET, INFERENCE, RETAIN
     from mamushi.lm.tokens import only_spans, read_spans, read_tokens
     from mamushi.unlearning.removal import listed_texts
 
@@ -94,7 +95,6 @@ def _store_unlearned(
     job: Job, selected: TokenSet, forget: TokenSet, retain: TokenSet, listed: dict[str, int]
 ) -> None:
     """Unlearn selected texts from the start of a job's arm, and store what comes of that."""
-    from mamushi.io import schemas
     from mamushi.lm import storage
     from mamushi.lm.loading import open_tokenizer
     from mamushi.unlearning import loop
