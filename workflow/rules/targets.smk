@@ -43,4 +43,4 @@ rule unlearned:
 # The raw files, cleaned and split: what can be checked before any GPU time is spent.
 rule data:
     input:
-        grid.example_files(GRID),
+        grid.expand(GRID, paths.EXAMPLES),

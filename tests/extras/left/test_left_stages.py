@@ -14,13 +14,13 @@ import torch
 from transformers import PreTrainedModel
 
 from mamushi.cli import main
-from mamushi.config import grid
 from mamushi.io import paths
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
 from mamushi_extras.left.schemas import LIKELIHOODS, TASK_SCORES, TASKS
+from mamushi_extras.left.stages import model_files
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, opened, write_base
 
@@ -167,7 +167,7 @@ def score(value: float, task: str = "animals") -> dict[str, list[Any]]:
 
 def write_scores(root: Path) -> dict[tuple[int, str], float]:
     values = {}
-    for place, name in enumerate(grid.of_models(AXES, paths.TASK_ANSWERS)):
+    for place, name in enumerate(model_files(AXES, paths.TASK_ANSWERS)):
         path = root / Path(name).relative_to(paths.RESULTS)
         where = paths.wildcards(paths.TASK_ANSWERS, name)
         assert where is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from mamushi.config import arms, grid
+from mamushi.config import grid
 from mamushi.config.complete import complete
 from mamushi.config.sources import files
 from tests.support.configurations import ROOT, Config, minimal, paper
@@ -59,10 +59,8 @@ def test_the_base_of_a_derived_selector_is_there() -> None:
     ("key", "written", "value"),
     [
         ("learning_rate", "2.0e-5", 2.0e-5),
-        ("epochs", 3, 3.0),
         ("batch_size", 16.0, 16),
         ("gradient_clip", "null", None),
-        ("train_output_head", "True", True),
     ],
 )
 def test_one_type_for_each_key(key: str, written: object, value: object) -> None:
@@ -101,9 +99,6 @@ def test_measuring_needs_an_evaluation_section(definition: Config, measurable: b
     )
 
 
-# Unlearning ---------------------------------------------------------------------------------------
-
-
 def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
     config = minimal()
     matched = {"kind": "neggrad_plus", "training": {"steps": "matched"}}
@@ -115,11 +110,3 @@ def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
         "steps": "matched",
     }
     assert unlearners["slow"]["training"]["epochs"] == 2.0
-
-
-def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
-    config = minimal()
-    config["models"]["ours"] = {"source": None, "contaminated": True, "base": "tiny"}
-    full = complete(config | {"grid": config["grid"] | {"models": ["ours"]}})
-    assert arms.starting_endpoint(full, "ours") == "contaminated"
-    assert arms.starting_endpoint(full, "tiny") == "beta0"

@@ -29,7 +29,7 @@ datasets.mine = {"kind": "table"}
 datasets.jigsaw.sections.inference = 1.0
     datasets.jigsaw.sections: the shares sum to 1.5; they must sum to 1
 tokens.max_length = 64
-    training.max_length: 128 is not allowed; it is at most tokens.max_length, 64
+    training.max_length: 128 is above tokens.max_length, 64
 datasets.jigsaw.path = "raw/{jigsaw}"
     datasets.jigsaw.path: what stands in braces is a wildcard
 unlearning = {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from mamushi.cli import main
-from mamushi.config.sources import vector_files, vector_shards
+from mamushi.config.sources import local_vectors, vector_files
 from mamushi.io import digests, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
@@ -54,7 +54,8 @@ def run(root: Path, **changes: Any) -> int:
     settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": {}, **changes}
     tables = ("examples", "duplicates", "embeddings")
     examples, duplicates, out = (root / f"{name}.parquet" for name in tables)
-    vectors = vector_shards(root / "vectors") or [root / "vectors.parquet"]
+    shards = local_vectors({"embeddings": {"path": str(root / "vectors")}})
+    vectors = shards if shards[0].is_file() else [root / "vectors.parquet"]
     read = {"examples": examples, "duplicates": duplicates, "vectors": vectors}
     read["data_card"] = root / "data.json"
     return main(command("import-embeddings", settings, **read, out=out))

@@ -18,12 +18,12 @@ from mamushi.io import paths
 ENDPOINTS = ("base", "contaminated", "gold", "beta0")
 RETRAINING = "retrained"
 """Stands where others have the name of an unlearner, which none may have."""
-RETRAINED = "retrained/{selector}/beta{beta}"
 UNLEARNED = "{unlearner}/{selector}/beta{beta}"
-BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
-"""A budget as it stands in file names: see ``paths.beta``."""
+RETRAINED = UNLEARNED.replace("{unlearner}", RETRAINING)
 UNLEARNED_WHOLE = "{unlearner}/whole"
 LISTED = "{unlearner}/lists/{list}"
+BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
+"""A budget as it stands in file names: see ``paths.beta``."""
 PATTERN = re.compile(
     rf"(?P<endpoint>{'|'.join(ENDPOINTS)})|(?P<unlearner>[^/]+)/"
     r"(?:whole|lists/(?P<list>[^/]+)|(?P<selector>[^/]+)/beta(?P<beta>[^/]+))"
@@ -52,7 +52,7 @@ class Arm:
 
 def retrained(selector: str, budget: float | str) -> str:
     """Return the arm that was trained without a selector's list at a budget."""
-    return RETRAINED.format(selector=selector, beta=paths.beta(budget))
+    return unlearned(RETRAINING, selector, budget)
 
 
 def unlearned(unlearner: str, selector: str, budget: float | str) -> str:
@@ -63,14 +63,6 @@ def unlearned(unlearner: str, selector: str, budget: float | str) -> str:
 def whole(unlearner: str) -> str:
     """Return the arm that unlearned the whole forget set."""
     return UNLEARNED_WHOLE.format(unlearner=unlearner)
-
-
-def base(config: Config, model: str) -> str | None:
-    """Return the model that retraining starts from: the model itself, or the ``base`` that one
-    which is already contaminated names, if any."""
-    definition = config["models"][model]
-    clean: str | None = definition.get("base") if definition.get("contaminated") else model
-    return clean
 
 
 def starting_endpoint(config: Config, model: str) -> str:
@@ -85,21 +77,21 @@ def arm_files(config: Config, model: str, name: str) -> dict[str, str]:
     base model, the ``trained`` tensors that lie over that, of an unlearned arm its start's, its own
     ``unlearned`` ones, and the ``removal`` list or the ``spans`` that it is made without. A model
     that is already contaminated is that arm itself, and all others are of the ``base`` it names."""
-    arm = Arm.parse(name)
+    arm, definition = Arm.parse(name), config["models"][model]
     start = starting_endpoint(config, model) if arm.unlearner else name
-    is_contaminated = start == "contaminated"
-    below = model if is_contaminated else base(config, model) or model
+    is_ready = definition.get("contaminated")
+    is_itself = is_ready and start == "contaminated"
+    below = (is_ready and not is_itself and definition.get("base")) or model
     files = {"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS}
     if below != model:
         files = {kind: pattern.replace("{model}", below) for kind, pattern in files.items()}
-    if start != "base" and not (is_contaminated and config["models"][model].get("contaminated")):
+    if start != "base" and not is_itself:
         files["trained"] = paths.TRAINED.replace("{arm}", start)
     if arm.unlearner:
         files["unlearned"] = paths.TRAINED.replace("{arm}", name)
     if arm.list:
         files["removal"] = config["unlearning"]["lists"][arm.list]
-    elif arm.selector and of_tokens(config, arm.selector):
-        files["spans"] = paths.SPANS
     elif arm.selector:
-        files["removal"] = paths.REMOVAL
+        is_of_tokens = of_tokens(config, arm.selector)
+        files |= {"spans": paths.SPANS} if is_of_tokens else {"removal": paths.REMOVAL}
     return files

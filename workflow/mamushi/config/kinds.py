@@ -60,20 +60,16 @@ class Added(NamedTuple):
 # Types --------------------------------------------------------------------------------------------
 
 
-def refuse_repeats(values: list[Any]) -> list[Any]:
-    """Return the values. Raises ``ValueError`` if one stands there twice."""
+def _refuse_repeats(values: list[Any]) -> list[Any]:
     if len(values) > len(set(values)):
         raise ValueError("each entry may stand there once")
     return values
 
 
 def resolve_path(path: Any) -> Any:
-    """Return ``path`` with ``~`` and environment variables resolved; None if one is not set.
-
-    Spelled in one way (no double or trailing slashes), since another spelling would look like
-    another file. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard, and for a
-    URL as ``copies.unsigned``.
-    """
+    """Return ``path`` with ``~`` and environment variables resolved, and spelled in one way; None
+    if one is not set. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard, and
+    for a URL as ``copies.unsigned``."""
     if not isinstance(path, str) or not path:
         return path or None
     if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
@@ -90,7 +86,7 @@ def resolve_path(path: Any) -> Any:
 
 
 SOME = Len(1)
-DISTINCT = AfterValidator(refuse_repeats)
+DISTINCT = AfterValidator(_refuse_repeats)
 RESOLVED = BeforeValidator(resolve_path)
 
 Natural = Annotated[int, Ge(0)]
@@ -100,28 +96,19 @@ Length = Annotated[int, Ge(2)]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
 Portion = Annotated[float, Ge(0), Le(1)]
-SomeShare = Annotated[float, Gt(0), Le(1)]
 Below = Annotated[float, Ge(0), Lt(1)]
 Fraction = Annotated[float, Gt(0), Lt(1)]
 Budget = Annotated[float, Gt(0), Lt(1), AfterValidator(lambda value: round(value, 6))]
 Budgets = Annotated[list[Budget], SOME, DISTINCT]
 Seeds = Annotated[list[Seed], SOME, DISTINCT]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Names = Annotated[list[Name], SOME, DISTINCT]
 AnyNames = Annotated[list[Name], DISTINCT]
-SomeCounts = Annotated[list[Count], SOME, DISTINCT]
-Decays = Annotated[list[Below], Len(2, 2)]
-Domains = Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT]
-Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40}$")]
+Names = Annotated[AnyNames, SOME]
 Place = Annotated[str, RESOLVED]
 PlaceOrNull = Annotated[str | None, RESOLVED]
-VectorsPath = Annotated[
-    str, StringConstraints(pattern=r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$")
-]
 Precision = Literal["bf16", "fp32"]
 SectionName = Literal["contamination", "inference", "evaluation"]
 Definitions = dict[Name, dict[str, Any]]
-TENTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
 # Mistakes -----------------------------------------------------------------------------------------
@@ -143,19 +130,18 @@ def refuse(mistakes: Iterable[str | None]) -> None:
 
 
 def read_section(section: type[Section], value: Any, at: str = "") -> dict[str, Any]:
-    """Return the keys of the section at a key with all defaults, in plain values. Numbers and
-    switches may be text, as on the command line. Raises ``ConfigError``."""
-    plain = json.loads(json.dumps(value, default=str), object_hook=_with_nulls)
+    """Return the keys of the section at a key with all defaults, in plain values. Numbers, switches
+    and null may be text, as on the command line. Raises ``ConfigError``."""
+    nulls = ("null", "~")
+    plain = json.loads(
+        json.dumps(value, default=str),
+        object_hook=lambda keys: {k: None if v in nulls else v for k, v in keys.items()},
+    )
     try:
         return section.model_validate(plain).model_dump()
     except ValidationError as error:
         mistakes = error.errors(include_url=False)
         raise ConfigError(_line(section, at, mistake) for mistake in mistakes) from None
-
-
-def _with_nulls(keys: dict[str, Any]) -> dict[str, Any]:
-    """Return keys with null for the text by which the command line hands it on."""
-    return {name: None if value in ("null", "~") else value for name, value in keys.items()}
 
 
 def _line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
@@ -197,9 +183,8 @@ class Settings(Section):
             source = extra.get("source")
             if isinstance(source, str):
                 # A name may have a dot in it.
-                values[name] = reduce(
-                    getitem, (key.format(**wildcards) for key in source.split(".")), config
-                )
+                steps = [step.format(**wildcards) for step in source.split(".")]
+                values[name] = reduce(getitem, steps, config)
             elif callable(source):
                 names = inspect.signature(source).parameters.keys() & wildcards.keys()
                 values[name] = source(config, **{name: wildcards[name] for name in names})

@@ -14,11 +14,14 @@ from pydantic import Field, create_model, model_validator
 from mamushi.config.kinds import *
 from mamushi.registry import additions
 
+TENTHS = [tenth / 10 for tenth in range(1, 10)]
 PERCENTS = (
     *(2, 4, 6, 8, 10, 12, 15, 17, 20, 22, 25, 27, 30, 33, 35, 40, 45, 50, 55, 60, 65, 70, 75),
     *(80, 85, 90, 95, 98),
 )
 """Of the forget set, the shares at which the frontier is estimated."""
+VECTORS_FILE = r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$"
+PAPERS = ["random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi"]
 
 
 class MainGrid(Section):
@@ -28,10 +31,7 @@ class MainGrid(Section):
     models: Names = Field(description="Models by name.")
     seeds: Seeds = key([0, 1, 2, 3, 4], "Drive training, folds and random selection, no split.")
     budgets: Budgets = key(TENTHS, "Shares of the forget set to remove, beside 0 and 1.")
-    selectors: Names = key(
-        ["random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi"],
-        "By name.",
-    )
+    selectors: Names = key(PAPERS, "Selectors by name.")
 
 
 class Cells(Section):
@@ -53,7 +53,9 @@ class Data(Section):
     """Cleaning and splitting of every dataset."""
 
     split_seed: Seed = key(0, "Seed of the split into sections, the same for all runs.")
-    near_duplicates: SomeShare | None = key(0.9, "Jaccard similarity of copies; null: 1.")
+    near_duplicates: Annotated[float, Gt(0), Le(1)] | None = key(
+        0.9, "Jaccard similarity of copies; null: 1."
+    )
     shingle_words: Count = key(3, "Words in a shingle.")
     max_characters: Count = key(1_000_000, "A longer text is an error, since no model takes it.")
 
@@ -113,8 +115,7 @@ class Method(Section):
     """How parameters are trained."""
 
     method: Literal["partial", "lora", "full"] = key(
-        "partial",
-        "partial: what the keys below say, as the paper; full: all. Of unlearning as well.",
+        "partial", "As the keys below say (the paper), or all. Of unlearning as well."
     )
     lora: Lora = Lora()
 
@@ -134,7 +135,7 @@ class Training(Method, Shortened):
     epochs: Positive = key(5.0, "Passes over the texts.")
     batch_size: Count = key(32, "Texts a step.")
     learning_rate: Positive = key(5.0e-5, "AdamW's peak learning rate.")
-    betas: Decays = key([0.9, 0.999], "AdamW's decay rates of the two moments.")
+    betas: Annotated[list[Below], Len(2, 2)] = key([0.9, 0.999], "AdamW's decay rates.")
     epsilon: Positive = key(1.0e-8, "AdamW's epsilon.")
     weight_decay: NotNegative = key(0.01, "AdamW's weight decay.")
     schedule: Literal["constant", "linear", "cosine"] = key("constant", "After the warm-up.")
@@ -143,8 +144,8 @@ class Training(Method, Shortened):
     precision: Precision = key("bf16", "Of the forward pass; what is trained has fp32 weights.")
     steps: Literal["by_data", "matched", "aligned"] = key(
         "by_data",
-        "by_data: by the texts that remain, as the paper; matched: at every budget as many as "
-        "beta 0; aligned: and each text in the same step.",
+        "By the texts that remain, as the paper; matched: at every budget as many as beta 0; "
+        "aligned: and each text in the same step.",
     )
 
 
@@ -153,7 +154,9 @@ class HubModel(Section):
 
     training: Training = key(Training(), "Settings of `training` that differ for this model.")
     source: PlaceOrNull = Field(description="Local folder, or id on the hub: google/gemma-2-2b.")
-    revision: Commit | None = key(None, "Commit on the hub, which a hub model must have.")
+    revision: Annotated[str, StringConstraints(pattern="^[0-9a-f]{40}$")] | None = key(
+        None, "Commit on the hub, which a hub model must have."
+    )
     contaminated: bool = key(False, "It has been trained on the data: the embedder as it is.")
     base: Name | None = key(None, "The clean model that a contaminated one was trained from.")
 
@@ -163,7 +166,9 @@ class Pretraining(Section):
 
     datasets: Names = Field(description="By name; the tokenizer is trained on them as well.")
     section: SectionName = key("contamination", "Section of these datasets.")
-    domains: Domains = key(["forget", "retain"], "Domains of this section.")
+    domains: Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT] = key(
+        ["forget", "retain"], "Domains of this section."
+    )
     epochs: Positive = key(4.0, "Passes over the texts.")
     batch_size: Count = key(8, "Rows a step.")
     learning_rate: Positive = key(0.002, "Peak; after the warm-up it falls to 0 along a cosine.")
@@ -192,18 +197,11 @@ class Vectors(Section):
 
     id: str = key("id", "Column with the texts' ids.")
     vector: str = key("vector", "Column with the vectors, or name of the tensor.")
-    path: Annotated[VectorsPath | None, RESOLVED] = key(
-        None,
-        "A Parquet file; or shards, a folder or a pattern of .parquet, or of X.safetensors with "
-        "the ids, one a line, in X.txt.",
-    )
-    words: Count | None = key(None, "In its place: components of the tf-idf, such as 128.")
-
-    @model_validator(mode="after")
-    def check_one(self) -> Self:
-        if self.path is not None and self.words is not None:
-            raise ValueError("path and words exclude each other")
-        return self
+    path: Annotated[
+        Annotated[str, StringConstraints(pattern=VECTORS_FILE)] | None,
+        RESOLVED,
+    ] = key(None, "A Parquet file; or shards, a folder or a pattern.")
+    words: Count | None = key(None, "Without a path: components of the tf-idf, such as 128.")
 
 
 class EmbeddingsModel(Section):
@@ -215,8 +213,9 @@ class EmbeddingsModel(Section):
 
 def sort_of(model: Mapping[str, Any]) -> type[Section]:
     """Return the section that a model's definition is one of, by the keys that it has."""
-    without: type[Section] = EmbeddingsModel if "embeddings" in model else HubModel
-    return TinyModel if "family" in model else without
+    if "family" in model:
+        return TinyModel
+    return EmbeddingsModel if "embeddings" in model else HubModel
 
 
 class Embedding(Shortened):
@@ -239,9 +238,7 @@ class CrossFitted(Section):
 
     folds: Annotated[int, Ge(2)] = key(5, "Folds of the cross-fitting, and of one within.")
     fit_sample: Annotated[int, Ge(1000)] | None = key(
-        200_000,
-        "Most examples that an estimator is fitted on, drawn in each fold: all of a domain that "
-        "is at most half of them, else both in proportion. null: all of the other folds.",
+        200_000, "Most examples of a fit, drawn in each fold; a small domain is there as a whole."
     )
 
 
@@ -249,8 +246,7 @@ class Removal(Section):
     """The removal manifests."""
 
     ratio: Name | None = key(
-        None,
-        "Selector that estimates log p1/p2. Null: mamushi, or the grid's first that cross-fits.",
+        None, "Estimates log p1/p2; null: mamushi, or the grid's first that cross-fits."
     )
 
 
@@ -262,13 +258,13 @@ class UnlearnTraining(Section):
 
     epochs: Positive = key(5.0, "Passes over the selected forget texts.")
     batch_size: Count = key(8, "Forget texts a step, and retain texts beside them.")
-    betas: Decays = key([0.0, 0.999], "AdamW's decay rates of the two moments.")
+    betas: Annotated[list[Below], Len(2, 2)] = key([0.0, 0.999], "AdamW's decay rates.")
     epsilon: Positive = key(1.0e-8, "AdamW's epsilon.")
     weight_decay: NotNegative = key(0.01, "AdamW's weight decay.")
     gradient_clip: Positive | None = key(0.5, "Largest gradient norm; null for no clipping.")
     stop_window: Count = key(8, "Steps in the mean of the forget loss that an unlearner stops by.")
     steps: Literal["by_data", "matched"] = key(
-        "by_data", "by_data: as the selected texts take; matched: as the whole forget set takes."
+        "by_data", "As the selected texts take; matched: as the whole forget set takes."
     )
 
 
@@ -289,11 +285,7 @@ class Unlearning(Cells):
     trained_blocks: Count = key(3, "Last blocks to train; all else is frozen.")
     max_length: Length | None = key(None, "Tokens kept of a text; null for tokens.max_length.")
     training: UnlearnTraining = UnlearnTraining()
-    lists: dict[Name, PlaceOrNull] = key(
-        {},
-        "Removal lists of one's own, by name: a table with a column `id`, or a text file with an "
-        "id a line. The target `unlearned` unlearns them and keeps the tensors.",
-    )
+    lists: dict[Name, PlaceOrNull] = key({}, "Lists of one's own for the target `unlearned`.")
 
 
 class Unlearner(Section):
@@ -307,7 +299,9 @@ class Relearning(Section):
     """Fine-tuning on a few forget examples, which shows how much was hidden and not forgotten."""
 
     examples: Count = key(16, "Forget texts, at random.")
-    steps: SomeCounts = key([1, 2, 4, 8, 16, 32], "Steps after which perplexity is measured.")
+    steps: Annotated[list[Count], SOME, DISTINCT] = key(
+        [1, 2, 4, 8, 16, 32], "Steps after which perplexity is measured."
+    )
     batch_size: Count = key(8, "Texts a step.")
     learning_rate: Positive = key(1.0e-5, "AdamW's learning rate in relearning.")
 
@@ -344,19 +338,14 @@ class Refits(Section):
 class Target(Section):
     """A target of the advisor and its value."""
 
-    target: Literal["removal", "preservation"] = Field(
-        description="removal: share of the full gain; preservation: most nats of KL(p2 || p_-S)."
-    )
-    value: Positive = Field(description="The share, or nats.")
+    target: Literal["removal", "preservation"]
+    value: Positive = Field(description="Share of the full gain, or most nats of KL(p2 || p_-S).")
 
 
 class Evidence(Section):
     """What scores and embeddings of the grid tell before any retraining, the target `evidence`."""
 
-    budgets: Budgets = key(
-        [percent / 100 for percent in PERCENTS],
-        "Of the frontier, beside the grid's; 0 and 1 are always there.",
-    )
+    budgets: Budgets = key([n / 100 for n in PERCENTS], "Of the frontier, beside the grid's.")
     resamples: Count = key(200, "Resamples of the examples for the frontier's bands.")
     refits: Refits = Refits()
     components: Count = key(100, "Leading components of each domain in the geometry.")
@@ -414,31 +403,19 @@ class Configuration(Section):
 
 
 @cache
-def room_keys() -> dict[str, Any]:
-    """Return the type and default of each key of rooms beside the core, by its dotted path."""
-    return {path: one for added in additions("config") for path, one in added.keys.items()}
+def _with_rooms(section: type[Section], at: str) -> type[Section]:
+    """Return the section at a key with the keys that rooms beside the core add there."""
+    keys = {path: one for room in additions("config") for path, one in room.keys.items()}
+    below = {path.rpartition("."): one for path, one in keys.items()}
+    added = {name: one for (above, _, name), one in below.items() if above == at}
+    return create_model(section.__name__, __base__=section, __doc__=section.__doc__, **added)
 
 
-@cache
 def dataset() -> type[Section]:
-    """Return the section of a dataset, with the keys of rooms."""
-    added = {path: one for path, one in room_keys().items() if path.startswith("datasets.")}
-    keys = {path.partition(".")[2]: one for path, one in added.items()}
-    return create_model("Dataset", __base__=Dataset, __doc__=Dataset.__doc__, **keys)
+    """Return the section of a dataset."""
+    return _with_rooms(Dataset, "datasets")
 
 
-@cache
 def configuration() -> type[Section]:
-    """Return the section of every key, with those of rooms."""
-    keys = {path: one for path, one in room_keys().items() if "." not in path}
-    return create_model("Configuration", __base__=Configuration, **keys)
-
-
-@cache
-def axes_sections() -> tuple[str, ...]:
-    """Return the sections that have lists of datasets and models of their own, beside the grid and
-    the studies."""
-    kinds = {name: info.annotation for name, info in configuration().model_fields.items()}
-    return tuple(
-        n for n, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Cells)
-    )
+    """Return the section of every key."""
+    return _with_rooms(Configuration, "")

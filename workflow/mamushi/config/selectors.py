@@ -27,11 +27,19 @@ def ranked(config: Config) -> list[str]:
     return list(of_texts(config, config["grid"])["selectors"])
 
 
-def derives(config: Config, selector: str) -> str | None:
-    """Return the selector whose scores this one is derived from, if any."""
-    key = kind_of(config, selector).derives
-    base: str | None = config["selectors"][selector][key] if key else None
-    return base
+def token_rankings(config: Config) -> list[str]:
+    """Return the grid's selectors that rank the tokens of texts."""
+    return [name for name in config["grid"]["selectors"] if of_tokens(config, name)]
+
+
+def foreseen(config: Config) -> list[str]:
+    """Return the grid's selectors of which counting words foresees what their lists do."""
+    return [name for name in config["grid"]["selectors"] if kind_of(config, name).foreseen]
+
+
+def by_chance(config: Config) -> dict[str, bool]:
+    """Return of every selector of the grid whether it ranks texts by chance."""
+    return {name: kind_of(config, name).by_chance for name in config["grid"]["selectors"]}
 
 
 def derivation_chain(config: Config, selector: str) -> list[str]:
@@ -42,6 +50,13 @@ def derivation_chain(config: Config, selector: str) -> list[str]:
     return links
 
 
+def derives(config: Config, selector: str) -> str | None:
+    """Return the selector whose scores this one is derived from, if any."""
+    key = kind_of(config, selector).derives
+    base: str | None = config["selectors"][selector][key] if key else None
+    return base
+
+
 def scores_both(config: Config, selector: str) -> bool:
     """Return whether a selector gives texts of both domains a score."""
     kinds = [kind_of(config, link) for link in derivation_chain(config, selector)]
@@ -49,30 +64,14 @@ def scores_both(config: Config, selector: str) -> bool:
 
 
 def is_refitted(config: Config, selector: str) -> bool:
-    """Return whether a selector's scores can be made again with other seeds, and those that it
-    derives from."""
+    """Return whether a selector's scores can be made again with other seeds."""
     return all(kind_of(config, link).refits for link in derivation_chain(config, selector))
-
-
-def foreseen(config: Config) -> list[str]:
-    """Return the grid's selectors of which counting words foresees what their lists do."""
-    return [name for name in config["grid"]["selectors"] if kind_of(config, name).foreseen]
 
 
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:
     """Return a selector's settings as the configuration has them."""
     definition = config["selectors"][selector]
     return {key: definition[key] for key in kind_of(config, selector).settings}
-
-
-def by_chance(config: Config) -> dict[str, bool]:
-    """Return of every selector of the grid whether it ranks texts by chance."""
-    return {name: kind_of(config, name).by_chance for name in config["grid"]["selectors"]}
-
-
-def token_rankings(config: Config) -> list[str]:
-    """Return the grid's selectors that rank the tokens of texts."""
-    return [name for name in config["grid"]["selectors"] if of_tokens(config, name)]
 
 
 def comparison(config: Config, selector: str) -> str | None:
@@ -85,6 +84,6 @@ def leading_first(config: Config) -> list[str]:
     """Return the grid's selectors of texts, first the one whose lists are to be acted on: that of
     the ratio, else the first that is not there for comparison alone."""
     ratio = config["removal"]["ratio"]
-    names = of_texts(config, config["grid"])["selectors"] or [ratio]
+    names = ranked(config) or [ratio]
     leading = min(names, key=lambda name: (name != ratio, comparison(config, name) is not None))
-    return [leading, *(name for name in names if name != leading)]
+    return sorted(names, key=lambda name: name != leading)

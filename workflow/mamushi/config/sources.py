@@ -1,4 +1,4 @@
-"""What lies on the disk at the paths of a dataset: its raw files, and what is missing."""
+"""What lies on the disk at the paths of a dataset or of vectors, to declare as inputs."""
 
 import os
 from collections.abc import Mapping
@@ -11,8 +11,7 @@ from mamushi.registry import plugin
 
 VECTOR_ENDINGS = (".parquet", ".pq", ".safetensors")
 IDS = ".txt"
-"""The ending of the file of ids beside a shard of safetensors, and the file beside shards that says
-how their vectors were made."""
+"""The ending of the file of ids beside a shard of safetensors."""
 
 
 def unlabelled(dataset: Mapping[str, Any]) -> bool:
@@ -21,69 +20,53 @@ def unlabelled(dataset: Mapping[str, Any]) -> bool:
     return isinstance(forget, Mapping) and bool({"like", "terms"} & forget.keys())
 
 
-def raw_paths(dataset: Mapping[str, Any]) -> dict[str, list[Path]]:
-    """Return the files of each key of a dataset that names raw files, there or not: in a folder as
-    ``tabular.find`` says, or those that the loader wants, plain or as .zip. What lies at a URL
-    stands for itself by the receipt of its copy. Raises ``UserError`` as ``tabular.find``."""
-    loader = plugin("dataset", dataset["kind"])
-    values = {key: _value(dataset, key) for key in (*loader.files, *loader.beside)}
-    return {key: _files(value, loader.files.get(key)) for key, value in values.items() if value}
-
-
-def _value(values: Any, key: str) -> Any:
-    for name in key.split("."):
-        values = (values or {}).get(name)
-    return values
-
-
-def _files(value: str, names: list[str] | None) -> list[Path]:
-    path = Path(value)
-    if names:
-        packed = {path / name: path / f"{name}.zip" for name in names}
-        return [packed[plain] if packed[plain].is_file() else plain for plain in packed]
-    if copies.is_remote(value):
-        return [copies.receipt_path(value)]
-    return tabular.find(path) if path.is_dir() or "*" in path.name else [path]
-
-
 def files(dataset: Mapping[str, Any]) -> list[str]:
-    """Return the raw files of a completed dataset, to declare as inputs; none without a path."""
-    return [str(path) for paths in raw_paths(dataset).values() for path in paths]
-
-
-def vector_shards(path: str | Path) -> list[Path]:
-    """Return the files of vectors that a path names: one, or those of a folder or a pattern, by
-    name."""
-    path = Path(path)
-    if path.is_dir() or "*" in path.name:
-        every = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
-        return sorted(file for file in every if file.suffix in VECTOR_ENDINGS)
-    return [path]
-
-
-def local_vectors(model: Mapping[str, Any]) -> list[Path]:
-    """Return the files of a model's vectors as they lie here; none where words make them."""
-    path = model["embeddings"]["path"]
-    return vector_shards(copies.local_path(path)) if path else []
-
-
-def vector_files(model: Mapping[str, Any]) -> list[str]:
-    """Return the files of vectors that another program made, to declare as inputs: with those of
-    shards their ids."""
-    path = model["embeddings"]["path"]
-    if not path or copies.is_remote(path):
-        return [str(copies.receipt_path(path))] if path else []
-    every = vector_shards(path)
-    ids = [file.with_suffix(IDS) for file in every if file.suffix == ".safetensors"]
-    return [*map(str, every), *(str(file) for file in ids if file.is_file())]
+    """Return the raw files that a dataset names, there or not: in a folder as ``tabular.find``
+    says, or those that the loader wants, plain or as .zip; of a URL the receipt of its copy. Raises
+    ``UserError`` as ``tabular.find``."""
+    loader, paths = plugin("dataset", dataset["kind"]), list[Path]()
+    for key in (*loader.files, *loader.beside):
+        value: Any = dataset
+        for name in key.split("."):
+            value = (value or {}).get(name)
+        if names := value and loader.files.get(key):
+            packed = {Path(value, name): Path(value, f"{name}.zip") for name in names}
+            paths += [zipped if zipped.is_file() else plain for plain, zipped in packed.items()]
+        elif copies.is_remote(value):
+            paths.append(copies.receipt_path(value))
+        elif value:
+            is_one = not (os.path.isdir(value) or "*" in os.path.basename(value))
+            paths += [Path(value)] if is_one else tabular.find(value)
+    return list(map(str, paths))
 
 
 def raw_size(dataset: Mapping[str, Any]) -> int:
     """Return the bytes of the raw files that are there, of a copy those beside its receipt."""
-    files = [path for paths in raw_paths(dataset).values() for path in paths if path.is_file()]
-    copied = [path.parent for path in files if path.name == copies.COPY_RECEIPT]
-    every = [*files, *(file for folder in copied for file in folder.rglob("*"))]
-    return sum(file.stat().st_size for file in every if file.is_file())
+    every = [path for path in map(Path, files(dataset)) if path.is_file()]
+    copied = [path.parent for path in every if path.name == copies.COPY_RECEIPT]
+    every += [path for folder in copied for path in folder.rglob("*") if path.is_file()]
+    return sum(path.stat().st_size for path in every)
+
+
+def local_vectors(model: Mapping[str, Any]) -> list[Path]:
+    """Return the files of a model's vectors as they lie here, one or those of a folder or pattern,
+    by name; none where words make them."""
+    if not (place := model["embeddings"]["path"]):
+        return []
+    path = copies.local_path(place)
+    pattern = path / "*" if path.is_dir() else path
+    found = [file for file in pattern.parent.glob(pattern.name) if file.suffix in VECTOR_ENDINGS]
+    return sorted(found) or [pattern]
+
+
+def vector_files(model: Mapping[str, Any]) -> list[str]:
+    """Return the files of a model's vectors with those of their ids, of a URL the receipt of its
+    copy."""
+    if copies.is_remote(place := model["embeddings"]["path"]):
+        return [str(copies.receipt_path(place))]
+    shards = local_vectors(model)
+    ids = [file.with_suffix(IDS) for file in shards if file.suffix == ".safetensors"]
+    return list(map(str, [*shards, *filter(Path.is_file, ids)]))
 
 
 def fetched_urls(config: Mapping[str, Any]) -> dict[str, str]:

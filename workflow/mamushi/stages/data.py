@@ -1,12 +1,12 @@
 """Texts of the datasets, and vectors that another program made."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
-from mamushi.config.sources import raw_paths, unlabelled, vector_files
+from mamushi.config.sources import files, unlabelled, vector_files
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, of
 from mamushi.io.domains import INFERENCE
@@ -26,13 +26,6 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     return {**settings, "windows": definition.get("windows")}
 
 
-def raw_digests(definition: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digests of the raw files of a dataset, or of its loader's settings."""
-    by_key = raw_paths(definition).values()
-    by_name = [content_digests(map(str, paths)).items() for paths in by_key]
-    return {name: sha for digests in by_name for name, sha in digests}
-
-
 class ExamplesSettings(Settings):
     """``loader`` and ``kind`` are of the dataset's loader; ``inputs`` are the digests of its raw
     files."""
@@ -45,7 +38,7 @@ class ExamplesSettings(Settings):
     data: dict[str, Any] = setting("data")
     drop_duplicates: bool = setting("datasets.{dataset}.drop_duplicates")
     inputs: dict[str, str] = setting(
-        lambda config, dataset: raw_digests(config["datasets"][dataset])
+        lambda config, dataset: content_digests(files(config["datasets"][dataset]))
     )
 
     def plug_ins(self) -> Sequence[str]:
@@ -80,7 +73,7 @@ def examples(
             drop_duplicates=settings.drop_duplicates,
         )
     # Else the digests would be of what nobody ranked.
-    now = raw_digests({"kind": settings.kind, **settings.loader})
+    now = content_digests(files({"kind": settings.kind, **settings.loader}))
     for name, digest in settings.inputs.items():
         if now.get(name, digest) != digest:
             raise UserError("has changed since this run began", where=name, do="run again")

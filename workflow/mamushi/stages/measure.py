@@ -4,7 +4,7 @@ model makes of that, and how fast they learn the domain anew."""
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.arms import Arm
+from mamushi.config.arms import UNLEARNED, Arm
 from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import MeasuredDeep, Prompts, Relearning, Shortened
 from mamushi.io import paths
@@ -90,7 +90,7 @@ def generate(
 def judged_files(config: Config, cell: dict[str, Any]) -> list[str]:
     """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
     probe = grid.axes(config, "probe")
-    unlearned = grid.unlearned_arms(probe) if cell in grid.cells(probe) else []
+    unlearned = grid.expand(probe, UNLEARNED) if cell in grid.cells(probe) else []
     names = ("base", "contaminated", "gold", *unlearned)
     return [paths.GENERATIONS.format(**cell, arm=arm) for arm in names]
 

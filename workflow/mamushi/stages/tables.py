@@ -34,9 +34,10 @@ def sad_files(config: Config, study: str | None = None) -> list[str]:
     """Return the perplexities and rankings of the grid, or of a study."""
     compared = axes(config, study)
     refuse(grid.hindrances(config, compared))
-    patterns = [grid.ranking_pattern(config, selector) for selector in compared["selectors"]]
-    rankings = [pattern.format(**cell) for cell in grid.cells(compared) for pattern in patterns]
-    return grid.measurements(compared) + rankings
+    files = grid.measurements(compared)
+    for selector in compared["selectors"]:
+        files += grid.expand(compared, grid.ranking_pattern(config, selector))
+    return files
 
 
 class Compared(Settings):
@@ -73,8 +74,8 @@ def effect_files(config: Config) -> list[str]:
     compared = config["grid"]
     refuse(grid.hindrances(config, compared))
     measured = (grid.measurements(compared, pattern) for pattern in (paths.NLL, paths.CARD))
-    lists = grid.removals(of_texts(config, compared))
-    return [*grid.example_files(compared), *chain(*measured), *lists]
+    lists = grid.expand(of_texts(config, compared), paths.REMOVAL)
+    return [*grid.expand(compared, paths.EXAMPLES), *chain(*measured), *lists]
 
 
 class Effects(Compared):
@@ -104,7 +105,7 @@ def sweep_files(config: Config, sweep: Config) -> list[str]:
     budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
     swept = {**config["unlearning"], **names, "budgets": budgets}
     start, full = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
-    return grid.of_arms(swept, [start, "gold", full, *grid.unlearned_arms(swept)])
+    return grid.expand(swept, paths.PERPLEXITY, [start, "gold", full, arms.UNLEARNED])
 
 
 class Refine(Settings):
@@ -153,7 +154,7 @@ def gap_files(config: Config) -> list[str]:
     swept = chain(*(sweep_files(config, sweep) for sweep in grid.sweeps(config)))
     curves = [*dict.fromkeys(swept), *grid.measurements(unlearning)]
     nll = [path.replace("perplexity.parquet", "nll.parquet") for path in curves]
-    return [*curves, *nll, *grid.example_files(unlearning)]
+    return [*curves, *nll, *grid.expand(unlearning, paths.EXAMPLES)]
 
 
 class HalfGap(Settings):
@@ -190,15 +191,15 @@ def probe_files(config: Config) -> list[str]:
     """Return what models said and, of those that relearn, how fast they do."""
     refuse(grid.hindrances(config, config["probe"]))
     probe = grid.axes(config, "probe")
-    needed = grid.example_files(probe)
-    for cell in grid.cells(probe):
-        start = arms.starting_endpoint(config, cell["model"])
-        needed += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
+    needed = grid.expand(probe, paths.EXAMPLES) + grid.expand(probe, paths.JUDGED)
+    for model, start in grid.starts(config, "probe").items():
+        of_model = {**probe, "models": [model]}
+        needed += grid.expand(of_model, paths.PERPLEXITY, [start])
         if config["probe"]["relearning"]:
-            needed.append(paths.NLL.format(**cell, arm="gold"))
-            names = [start, "gold", *grid.retrained_arms(probe), *grid.unlearned_arms(probe)]
-            patterns = (paths.RELEARNING, paths.RELEARNED)
-            needed += [pattern.format(**cell, arm=arm) for arm in names for pattern in patterns]
+            needed += grid.expand(of_model, paths.NLL, ["gold"])
+            names = [start, "gold", arms.RETRAINED, arms.UNLEARNED]
+            for pattern in (paths.RELEARNING, paths.RELEARNED):
+                needed += grid.expand(of_model, pattern, names)
     return needed
 
 
@@ -228,9 +229,10 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
 def evidence_files(config: Config) -> list[str]:
     """Return what scores and embeddings tell of all cells."""
     refuse(grid.no_gold(config, config["grid"]))
-    patterns = [pattern for kind, pattern in OF_CELLS.items() if kind != "predicted"]
-    files = [pattern.format(**cell) for cell in grid.cells(config["grid"]) for pattern in patterns]
-    return files + [paths.PREDICTED.format(**cell) for cell in grid.predicted(config)]
+    files = [paths.PREDICTED.format(**cell) for cell in grid.predicted(config)]
+    for kind, pattern in OF_CELLS.items():
+        files += grid.expand(config["grid"], pattern) if kind != "predicted" else []
+    return files
 
 
 class EvidenceSettings(Settings):

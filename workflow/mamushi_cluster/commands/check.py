@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
-    from mamushi.config.complete import datasets_used
+    from mamushi.config.complete import used
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     try:
@@ -43,7 +43,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     except UserError as error:
         yield from getattr(error, "lines", [str(error)])
         return
-    for name in datasets_used(config):
+    for name in used(config, "datasets"):
         settings = config["datasets"][name]
         if settings["kind"] != "table" or "screen" in settings["forget"]:
             continue

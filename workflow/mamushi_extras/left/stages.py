@@ -71,17 +71,25 @@ def arms_asked(config: Config) -> dict[str, list[str]]:
     axes, asked = grid.axes(config, "left"), {}
     for model in axes["models"]:
         ready = ["contaminated"] if config["models"][model].get("contaminated") else []
-        asked[model] = ["base", "beta0", *ready, *grid.retrained_arms(axes)]
+        asked[model] = ["base", "beta0", *ready, *grid.expand(axes, arms.RETRAINED)]
         if ready or arms.starting_endpoint(config, model) == "beta0":
-            asked[model] += grid.unlearned_arms(axes)
+            asked[model] += grid.expand(axes, arms.UNLEARNED)
     return asked
+
+
+def model_files(axes: Config, pattern: str) -> list[str]:
+    """Return what ``pattern`` has of every model of the axes; the base model, which is the same for
+    every seed, has that of the first."""
+    base = grid.expand({**axes, "seeds": axes["seeds"][:1]}, pattern, ["base"])
+    names = ["contaminated", "beta0", "gold", arms.RETRAINED, arms.UNLEARNED]
+    return base + grid.expand(axes, pattern, names)
 
 
 def left_files(config: Config) -> list[str]:
     """Return what all models make of single forget texts, and the lists that they are without."""
     axes = config["left"]
     refuse(grid.hindrances(config, axes))
-    return grid.of_models(axes, paths.MEMBERSHIP) + grid.removals(axes)
+    return model_files(axes, paths.MEMBERSHIP) + grid.expand(axes, paths.REMOVAL)
 
 
 class LeftTables(Settings):
@@ -192,7 +200,7 @@ def task_files(config: Config) -> list[str]:
     """Return what all models reach in tasks. Raises ``UserError`` where no task is named."""
     refuse([] if config["tasks"]["names"] else ["tasks.names: names no task"])
     refuse(grid.hindrances(config, config["tasks"]))
-    return grid.of_models(config["tasks"], paths.TASK_ANSWERS)
+    return model_files(config["tasks"], paths.TASK_ANSWERS)
 
 
 class TaskTable(Settings):
@@ -217,7 +225,7 @@ def task_table(
         return {tuple(row[key] for key in ("task", "metric", "filter")): row for row in rows}
 
     rows = []
-    for path in grid.of_models(settings.grid, paths.TASK_ANSWERS):
+    for path in model_files(settings.grid, paths.TASK_ANSWERS):
         cell = {**(paths.wildcards(paths.TASK_ANSWERS, path) or {})}
         name = cell.pop("arm")
         cell = {key: cell[key] for key in ("dataset", "model", "seed")}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added
-from mamushi.config.sections import axes_sections
 from mamushi.config.selectors import scores_both
 from mamushi.config.sources import unlabelled
 
@@ -55,7 +54,8 @@ def check(full: Mapping[str, Any]) -> Iterator[str]:
             yield f"datasets.{name}.windows: is not allowed with a screen, which reads whole texts"
     for where, axes in comparisons(full):
         # What is measured against gold is refused as a whole, where it is asked for.
-        here = [] if where in axes_sections() else [n for n in corpora if n in axes["datasets"]]
+        is_ranked = where == "grid" or where.startswith("studies.")
+        here = [name for name in corpora if is_ranked and name in axes["datasets"]]
         for place, name in enumerate(axes["selectors"] if here else ()):
             # What others take over from the grid is told of there.
             in_grid = where != "grid" and name in full["grid"]["selectors"]

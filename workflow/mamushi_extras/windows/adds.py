@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from mamushi.config.complete import datasets_used
+from mamushi.config.complete import used
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.sources import unlabelled
 
@@ -61,7 +61,7 @@ def removal_list(listed: ListedTexts) -> ListedTexts:
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield what cannot be divided, or not in this way."""
-    for name in datasets_used(full):
+    for name in used(full, "datasets"):
         dataset, at = full["datasets"][name], f"datasets.{name}.windows"
         if (windows := dataset["windows"]) is None:
             continue
