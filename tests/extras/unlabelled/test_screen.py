@@ -1,20 +1,10 @@
 """What a screen lets through, and what it says of the rest."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from mamushi_extras.unlabelled import screen
-from mamushi_extras.unlabelled.screen import (
-    FOLDS,
-    Screen,
-    ScreenScores,
-    draw_sample,
-    find_cut,
-    fit_screen,
-    highest,
-)
+from mamushi_extras.unlabelled.screen import FOLDS, Screen, ScreenScores, draw_sample, fit_screen
 from mamushi_extras.unlabelled.share import count_bounds
 
 RNG = np.random.default_rng(0)
@@ -36,23 +26,23 @@ def texts(n: int, own: float) -> list[str]:
 EXAMPLES, SAMPLE = texts(100, 0.2), texts(1000, 0.02)
 
 
-def with_cut(fitted: Screen, corpus: list[str], most: int) -> tuple[Screen, ScreenScores]:
-    (scored,) = fitted.score_blocks(corpus)
-    return replace(fitted, cut=find_cut(highest([scored], most), most)), scored
+def through(fitted: Screen, corpus: list[str], most: int) -> tuple[Screen, list[int]]:
+    """The screen with its cut, and the rows that pass."""
+    blocks = [*fitted.score_blocks(corpus)]
+    cut = fitted.cut_at(most, blocks)
+    return cut, np.flatnonzero(np.concatenate([*map(cut.passing, blocks)])).tolist()
 
 
-def through(fitted: Screen, corpus: list[str], most: int) -> list[int]:
-    """Rows that pass, in their order."""
-    whole, scored = with_cut(fitted, corpus, most)
-    assert whole.cut is not None
-    return np.flatnonzero(whole.cut.passing(scored.keys, scored.scores[:, 0])).tolist()
+def uncut(rows: int) -> Screen:
+    """A screen of which nothing but its cut is of interest."""
+    nothing = np.empty(0)
+    return Screen(nothing, nothing, nothing, nothing, np.array([rows]))
 
 
 def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
     corpus = [*texts(900, 0.02), *texts(100, 0.2), *["", "?! 123"] * 20]
-    passed = through(fit_screen(EXAMPLES, SAMPLE, 1000), corpus, 150)
+    _, passed = through(fit_screen(EXAMPLES, SAMPLE, 1000), corpus, 150)
     assert len(passed) == 150
-    assert passed == sorted(passed)
     assert sum(900 <= row < 1000 for row in passed) >= 90
     assert max(passed) < 1000
 
@@ -69,9 +59,10 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
     scores[-30:] = -np.inf
     keys = rng.permutation(530).astype(np.int64)
     rows = np.array_split(np.arange(530), parts)
-    cut = find_cut(highest((ScreenScores(keys[p], scores[p]) for p in rows), most), most)
+    cut = uncut(1000).cut_at(most, (ScreenScores(keys[p], scores[p]) for p in rows))
     order = np.lexsort((keys, -scores[:, 0]))[:most]
-    assert {*order.tolist()} == {*np.flatnonzero(cut.passing(keys, scores[:, 0])).tolist()}
+    passing = cut.passing(ScreenScores(keys, scores))
+    assert {*order.tolist()} == {*np.flatnonzero(passing).tolist()}
     finite = -np.sort(-np.where(np.isfinite(scores), scores, -np.inf), axis=0)
     expected = np.where(np.isfinite(finite[:most]), finite[:most], np.inf).min(axis=0)
     assert cut.lowest.tolist() == expected.tolist()
@@ -79,12 +70,11 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
 
 def test_copies_pass_together_and_texts_without_words_have_no_lowest_score() -> None:
     keys, scores = np.array([5, 3, 5, 9], np.int64), np.full((4, 1 + FOLDS), 2, np.float32)
-    cut = find_cut(ScreenScores(keys, scores), 2)
-    assert cut.passing(keys, scores[:, 0]).tolist() == [True, True, True, False]
+    scored = ScreenScores(keys, scores)
+    assert uncut(4).cut_at(2, [scored]).passing(scored).tolist() == [True, True, True, False]
     scores[:] = -np.inf
-    cut = find_cut(ScreenScores(keys, scores), 4)
-    assert cut.passing(keys, scores[:, 0]).all()
-    assert np.isposinf(cut.lowest).all()
+    cut = uncut(4).cut_at(4, [scored])
+    assert cut.passing(scored).all() and np.isposinf(cut.lowest).all()
 
 
 def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,10 +95,10 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
         fitted = fit_screen(examples, texts(300, 0.02), 1200)
         domain = texts(300, 0.1)
         corpus = [*texts(900, 0.02), *domain]
-        passed = through(fitted, corpus, 200)
+        cut, passed = through(fitted, corpus, 200)
         # Nobody marked the domain, so that it takes its place among those that pass.
         caught = np.mean([row >= 900 for row in passed]) * 200 / 300
-        passes = with_cut(fitted, corpus, 200)[0].margins(examples) >= 0
+        passes = cut.margins(examples) >= 0
         # By fits to fewer examples, so that the share is rather more.
         held.append(count_bounds(int(passes.sum()), len(passes))[0] <= caught)
         apart.append(caught - passes.mean())

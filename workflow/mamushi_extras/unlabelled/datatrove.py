@@ -1,20 +1,19 @@
 """A corpus that several machines read: screened by the tasks of an engine, datatrove, which lets
 those texts through that one process does (``screen.screen_texts``)."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from datatrove.data import Document
 from datatrove.pipeline.filters.base_filter import BaseFilter
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from mamushi.io.files import atomic
+from mamushi.io.files import atomic, read_json, write_json
 from mamushi_extras.unlabelled import screen as screens
 from mamushi_extras.unlabelled.like import read_beside
 
@@ -41,40 +40,41 @@ class CorpusScreen:
     @cached_property
     def opened(self) -> screens.Screen:
         """Return the screen, once its steps are done."""
-        return screens.read_screen(self.file)
+        return screens.Screen(**load_file(self.file))
 
     def sample(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
         """Write the texts of a task to which the screen may be fitted."""
         texts, rows = screens.draw_sample(document.text for document in documents)
-        table = pa.table({"text": pa.array(texts, pa.string())}, metadata={"rows": str(rows)})
-        with atomic(Path(self.folder) / f"sample/{rank:05}.parquet") as file:
-            pq.write_table(table, file)
+        write_json(Path(self.folder) / f"sample/{rank:05}.json", {"texts": texts, "rows": rows})
 
     def fit(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
         """Write the screen that is fitted to the samples of all tasks. Raises ``UserError`` for
         examples that tell nothing."""
-        tables = [pq.read_table(file) for file in sorted(Path(self.folder).glob("sample/*"))]
-        texts = chain.from_iterable(table["text"].to_pylist() for table in tables)
+        samples = [*map(read_json, sorted(Path(self.folder).glob("sample/*")))]
         forget = {"like": self.like, "text": self.like_text}
         examples = [row.text for row in read_beside({"path": self.folder, "forget": forget})]
-        rows = sum(int(table.schema.metadata[b"rows"]) for table in tables)
-        screens.fit_screen(examples, screens.draw_sample(texts)[0], rows).write(self.file)
+        texts = screens.draw_sample(chain(*(sample["texts"] for sample in samples)))[0]
+        rows = sum(sample["rows"] for sample in samples)
+        _save(self.file, screens.fit_screen(examples, texts, rows)._asdict())
 
     def score(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
         """Write the scores of those documents of a task that may pass."""
-        screen = screens.read_screen(self.file)
+        screen = screens.Screen(**load_file(self.file))
         blocks = screen.score_blocks(document.text for document in documents)
-        scores = screens.highest(blocks, screens.passing_count(self.most, screen.rows))
-        with atomic(Path(self.folder) / f"scores/{rank:05}.safetensors") as file:
-            save_file(scores._asdict(), file)
+        scores = screens.highest(blocks, screen.count(self.most))
+        _save(Path(self.folder) / f"scores/{rank:05}.safetensors", scores._asdict())
 
     def cut(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
         """Write the screen, and where the documents end that pass."""
-        screen = screens.read_screen(self.file)
-        most = screens.passing_count(self.most, screen.rows)
+        screen = screens.Screen(**load_file(self.file))
         files = sorted(Path(self.folder).glob("scores/*"))
-        scores = screens.highest((screens.ScreenScores(**load_file(f)) for f in files), most)
-        replace(screen, cut=screens.find_cut(scores, most)).write(self.file)
+        blocks = (screens.ScreenScores(**load_file(file)) for file in files)
+        _save(self.file, screen.cut_at(self.most, blocks)._asdict())
+
+
+def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    with atomic(path) as file:
+        save_file(dict(arrays), file)
 
 
 class ScreenFilter(BaseFilter):  # type: ignore[misc]
@@ -91,10 +91,8 @@ class ScreenFilter(BaseFilter):  # type: ignore[misc]
     def filter_batch(self, batch: list[Document]) -> list[bool]:
         """Tell which documents pass."""
         screen = self.screen.opened
-        assert screen.cut is not None
         scored = screen.score_blocks(document.text for document in batch)
-        passing = [screen.cut.passing(keys, scores[:, 0]) for keys, scores in scored]
-        return [bool(passes) for block in passing for passes in block]
+        return [bool(passes) for block in scored for passes in screen.passing(block)]
 
     def filter(self, doc: Document) -> bool:
         """Do so of one document."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
 from mamushi.data.cells import some
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
@@ -99,19 +100,21 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     apart."""
     beside, raw, forget = read_beside(settings), read_raw(settings), settings["forget"]
     files = {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
-    raw, margins = pass_screen(raw, beside, settings["forget"])
-    nothing, turns = [None] * len(beside), [row.turns for row in beside]
-    labels: dict[str, Any] = {name: [*col, *nothing] for name, col in raw.labels.items()}
-    if (None in turns) if TURNS in labels else any(turns):
+    screened = {}
+    if forget.get("screen") or forget.get("screened"):
+        raw, screened[SCREEN] = pass_screen(raw, beside, forget)
+    turns = [row.turns for row in beside]
+    if (None in turns) if TURNS in raw.labels else any(turns):
         problem = "what lies beside the corpus is text where that has conversations, or the reverse"
         do = "give conversations, or rank the answers alone (--part assistant)"
         raise UserError(problem, where=next(iter(files.values())), do=do)
-    if TURNS in labels:
-        labels[TURNS][len(raw.ids) :] = turns
-    labels[GIVEN] = [*[None] * len(raw.ids), *(KEYS[row.key] for row in beside)]
-    labels[ANSWERED] = [None] * len(labels[GIVEN])
-    if margins is not None:
-        labels[SCREEN] = margins
+    nothing = [None] * len(beside)
+    inside: list[str | None] = [None] * len(raw.ids)
+    labels = {
+        name: [*column, *(turns if name == TURNS else nothing)]
+        for name, column in raw.labels.items()
+    }
+    roles = {GIVEN: inside + [KEYS[row.key] for row in beside], ANSWERED: inside + nothing}
     return CorpusRows(
         ids=[*raw.ids, *(row.id for row in beside)],
         texts=[*raw.texts, *(row.text for row in beside)],
@@ -119,7 +122,7 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
         section=[*raw.section, *nothing],
         stratum=[*raw.stratum, *[""] * len(beside)],
         places=[*raw.places, *(row.place for row in beside)],
-        labels=labels,
+        labels={**labels, **roles, **screened},
         group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **{f"{key} {Path(f).name}": sha256(f) for key, f in files.items()}},
         dropped=raw.dropped,
@@ -129,35 +132,34 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
 
 def pass_screen(
     raw: Raw, beside: Sequence[Beside], forget: Mapping[str, Any]
-) -> tuple[Raw, NDArray[np.float64] | None]:
+) -> tuple[Raw, NDArray[np.float64]]:
     """Return the rows of a corpus that pass the screen of the settings ``forget``, which is fitted
     to it, or did so before; and what it says of these and of the texts ``beside``, see ``SCREEN``.
     """
-    if not (forget.get("screen") or forget.get("screened")):
-        return raw, None
-    from mamushi_extras.unlabelled import screen as screens
+    from mamushi_extras.unlabelled.screen import Screen, screen_texts
 
+    is_like = np.array([row.key == "like" for row in beside], dtype=bool)
     examples = [row.text for row in beside if row.key == "like"]
     if forget.get("screened"):
-        screen = screens.read_screen(Path(forget["screened"]))
+        screen = Screen(**load_file(forget["screened"]))
     else:
-        screen, passing = screens.screen_texts(examples, raw.texts, forget["screen"])
+        screen, passing = screen_texts(examples, raw.texts, forget["screen"])
         names = ("ids", "texts", "forget", "section", "stratum", "places", "group")
         columns = {name: some(getattr(raw, name), passing) for name in names}
         labels = {name: some(column, passing) for name, column in raw.labels.items()}
         raw = replace(raw, **columns, labels=labels)
-    n, others = len(raw.ids), [row.text for row in beside if row.key != "like"]
-    is_example = np.array([False] * n + [row.key == "like" for row in beside])
-    margins = np.empty(len(is_example))
-    examples_first = np.argsort(~is_example, kind="stable")
-    margins[examples_first] = screen.margins(examples, [*raw.texts, *others])
-    if (passed := int((margins[is_example] >= 0).sum())) < FEWEST_EXAMPLES:
-        problem = f"lets {passed} examples through among {n:,} of {screen.rows:,} texts"
+    n, rows, m = len(raw.ids), int(screen.rows[0]), len(examples)
+    others = [row.text for row in beside if row.key != "like"]
+    margins = screen.margins(examples, [*raw.texts, *others])
+    if (passed := int((margins[:m] >= 0).sum())) < FEWEST_EXAMPLES:
+        problem = f"lets {passed} examples through among {n:,} of {rows:,} texts"
         do = f"let through more; {FEWEST_EXAMPLES} have to pass"
         raise UserError(problem, where="screen", do=do)
-    metadata = {**raw.extra_metadata, "screened": {"texts": screen.rows, "passed": n}}
-    dropped = {"under the screen": screen.rows - n}
-    return replace(raw, dropped=dropped, extra_metadata=metadata), margins
+    of_beside = np.empty(len(beside))
+    of_beside[is_like], of_beside[~is_like] = margins[:m], margins[m + n :]
+    metadata = {**raw.extra_metadata, "screened": {"texts": rows, "passed": n}}
+    raw = replace(raw, dropped={"under the screen": rows - n}, extra_metadata=metadata)
+    return raw, np.concatenate([margins[m : m + n], of_beside])
 
 
 def mark_hits(raw: Raw, settings: Mapping[str, Any]) -> Raw:

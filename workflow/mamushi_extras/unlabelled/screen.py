@@ -10,23 +10,20 @@ its copies. A thousand texts beneath without one of the domain leave room for 3,
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from mamushi.data.duplicates import find_duplicates
-from mamushi.data.scripts import units
-from mamushi.io.files import atomic
+from mamushi.selection.arrays import Mask
+from mamushi.selection.linear import count_words
 
-FEATURES, FOLDS = 2**20, 10
+FOLDS = 10
 COPIES, SHINGLE = 0.5, 3
 """Similarity at which examples are taken for copies, and words of a shingle."""
 SCREEN_SAMPLE = 20_000
@@ -42,37 +39,29 @@ class ScreenScores(NamedTuple):
     scores: NDArray[np.float32]
 
 
-class ScreenCut(NamedTuple):
-    """The last ``score`` and ``key`` that pass, and the ``lowest`` finite score (1 + FOLDS,) by
-    each fit among as many; infinite where there is none."""
+class Screen(NamedTuple):
+    """Scores texts by the ``weights`` (w, 1 + FOLDS) of ``words`` (w,), times the ``rarity`` of all
+    hashed ones: first those by all examples, then those by all but a fold, which ``fold`` (m,) has
+    of each. It is of a corpus of so many ``rows`` (1,).
 
-    score: NDArray[np.float32]
-    key: NDArray[np.int64]
-    lowest: NDArray[np.float64]
+    Of its cut, once that is known, ``score`` and ``key`` (1,) are the last that pass, and
+    ``lowest`` is the lowest finite score (1 + FOLDS,) by each fit among as many; infinite where
+    there is none."""
 
-    def passing(self, keys: NDArray[np.int64], first: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Tell which rows pass (n,), by their keys and scores by the fit to all examples."""
-        return (first > self.score) | ((first == self.score) & (keys <= self.key))
-
-
-@dataclass(frozen=True)
-class Screen:
-    """Scores texts by the ``weights`` (FEATURES, 1 + FOLDS) of their words, times their ``rarity``:
-    first those by all examples, then those by all but a fold, which ``fold`` (m,) has of each. It
-    is of a corpus of so many ``rows``, of which those pass that are above the ``cut``, once that is
-    known."""
-
+    words: NDArray[np.int64]
     weights: NDArray[np.float32]
-    rarity: TfidfTransformer
+    rarity: NDArray[Any]
     fold: NDArray[np.int64]
-    rows: int
-    cut: ScreenCut | None = None
+    rows: NDArray[np.int64]
+    score: NDArray[np.float32] = np.empty(0, np.float32)
+    key: NDArray[np.int64] = np.empty(0, np.int64)
+    lowest: NDArray[np.float64] = np.empty(0)
 
     def scores(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
         text without words has the lowest."""
-        vectors = self.rarity.transform(_count_words(texts))
-        scores = np.asarray(vectors @ self.weights)
+        vectors = rarity_of(self.rarity).transform(count_words(texts))
+        scores = np.asarray(vectors[:, self.words] @ self.weights)
         scores[vectors.getnnz(axis=1) == 0] = -np.inf
         return scores
 
@@ -82,33 +71,36 @@ class Screen:
         while block := [*islice(remaining, SCREEN_BLOCK)]:
             yield ScreenScores(np.array([*map(text_key, block)], np.int64), self.scores(block))
 
+    def cut_at(self, most: float, blocks: Iterable[ScreenScores]) -> Self:
+        """Return the screen that lets the ``most`` of its corpus pass, or below 1 that share, by
+        the scores of the texts."""
+        count = self.count(most)
+        scored = highest(blocks, count)
+        first = scored.scores[:, 0]
+        last = np.lexsort((scored.keys, -first))[:count][-1:]
+        count = min(count, len(first))
+        best = np.partition(scored.scores, -count, axis=0)[-count:]
+        lowest = np.where(np.isfinite(best), best, np.inf).min(axis=0).astype(np.float64)
+        return self._replace(score=first[last], key=scored.keys[last], lowest=lowest)
+
+    def count(self, most: float) -> int:
+        """Return how many of its rows may pass; ``most`` below 1 is a share."""
+        rows = int(self.rows[0])
+        return int(min(rows, most if most >= 1 else np.ceil(most * rows)))
+
+    def passing(self, scored: ScreenScores) -> Mask:
+        """Tell which rows pass (n,)."""
+        first = scored.scores[:, 0]
+        return (first > self.score) | ((first == self.score) & (scored.keys <= self.key))
+
     def margins(self, examples: Sequence[str], unseen: Sequence[str] = ()) -> NDArray[np.float64]:
         """Return by how much the examples are above the lowest score that passes by the fits
         without them, and then ``unseen`` ones, to which nothing was fitted; a text without words as
         the lowest one."""
-        assert self.cut is not None
         column = np.concatenate([1 + self.fold, np.zeros(len(unseen), np.int64)])
         scores = self.scores([*examples, *unseen])[np.arange(len(column)), column]
-        margin = scores.astype(np.float64) - self.cut.lowest[column]
+        margin = scores.astype(np.float64) - self.lowest[column]
         return np.maximum(margin, margin[np.isfinite(margin)].min(initial=0.0))
-
-    def write(self, path: Path) -> None:
-        """Write the words that it weighs, and how rare words are."""
-        words = np.flatnonzero(self.weights.any(axis=1))
-        arrays = {"words": words, "weights": self.weights[words], "rarity": self.rarity.idf_}
-        arrays |= {"fold": self.fold, "rows": np.array([self.rows])}
-        with atomic(path) as file:
-            save_file(arrays | (self.cut._asdict() if self.cut else {}), file)
-
-
-def read_screen(path: Path) -> Screen:
-    """Return a screen from its file."""
-    stored = load_file(path)
-    weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
-    weights[stored.pop("words")] = stored.pop("weights")
-    rarity, fold, rows = (stored.pop(name) for name in ("rarity", "fold", "rows"))
-    cut = ScreenCut(**stored) if stored else None
-    return Screen(weights, rarity_of(rarity), fold, int(rows[0]), cut)
 
 
 def text_key(text: str) -> int:
@@ -132,22 +124,14 @@ def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
     return [text for _, text in sorted(drawn.items())[:SCREEN_SAMPLE]], rows
 
 
-def screen_texts(
-    examples: Sequence[str], texts: Iterable[str], most: float
-) -> tuple[Screen, NDArray[np.bool_]]:
+def screen_texts(examples: Sequence[str], texts: Iterable[str], most: float) -> tuple[Screen, Mask]:
     """Return a screen that is fitted to the examples and a sample of ``texts``, and which of these
     pass (n,): the ``most``, or below 1 that share."""
     screen = fit_screen(examples, *draw_sample(texts))
-    seen: list[ScreenScores] = []
-
-    def score_and_note() -> Iterator[ScreenScores]:
-        for block in screen.score_blocks(texts):
-            seen.append(ScreenScores(block.keys, block.scores[:, 0].copy()))
-            yield block
-
-    count = passing_count(most, screen.rows)
-    cut = find_cut(highest(score_and_note(), count), count)
-    return replace(screen, cut=cut), np.concatenate([cut.passing(*block) for block in seen])
+    blocks = zip(*screen.score_blocks(texts), strict=True)
+    every = ScreenScores(*map(np.concatenate, blocks))
+    screen = screen.cut_at(most, [every])
+    return screen, screen.passing(every)
 
 
 def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Screen:
@@ -155,17 +139,17 @@ def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Scr
     some may be of the domain as well."""
     from scipy.sparse import vstack
 
-    counts, m = _count_words([*examples, *sample]), len(examples)
+    counts, m = count_words([*examples, *sample]), len(examples)
     rarity = TfidfTransformer(sublinear_tf=True).fit(counts)
     # A weight for each word that occurs, and not for each that could.
-    occurring = np.unique(counts.indices)
-    vectors = rarity.transform(counts)[:, occurring]
+    words = np.unique(counts.indices).astype(np.int64)
+    vectors = rarity.transform(counts)[:, words]
     domain, corpus = vectors[:m], vectors[m:]
 
-    def fitted(rows: NDArray[np.bool_]) -> NDArray[np.float32]:
-        labels = np.repeat([1, 0], [rows.sum(), corpus.shape[0]])
+    def fitted(inside: Mask) -> NDArray[np.float32]:
+        labels = np.repeat([1, 0], [inside.sum(), corpus.shape[0]])
         model = LogisticRegression(class_weight="balanced", max_iter=200)
-        model.fit(vstack([domain[rows], corpus]), labels)
+        model.fit(vstack([domain[inside], corpus]), labels)
         return np.asarray(model.coef_[0], np.float32)
 
     # Copies of a text are left out with it.
@@ -173,28 +157,16 @@ def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Scr
     roots = find_duplicates(examples, every, threshold=COPIES, words=SHINGLE).roots
     distinct, cluster = np.unique(roots, return_inverse=True)
     fold = (np.random.default_rng(0).permutation(len(distinct)) % FOLDS)[cluster]
-    weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
     fits = [every, *(fold != number for number in range(FOLDS))]
-    weights[occurring] = np.stack([fitted(rows) for rows in fits], axis=1)
-    return Screen(weights, rarity, fold, rows)
+    weights = np.stack([fitted(inside) for inside in fits], axis=1)
+    return Screen(words, weights, rarity.idf_, fold, np.array([rows]))
 
 
 def rarity_of(weights: NDArray[Any]) -> TfidfTransformer:
-    """Return what weighs words by how rare they are, (FEATURES,), as that which was fitted."""
+    """Return what weighs words by how rare they are, as that which was fitted."""
     rarity = TfidfTransformer(sublinear_tf=True)
     rarity.idf_ = weights
     return rarity
-
-
-def _count_words(texts: Iterable[str]) -> Any:
-    """Return how often each text has each hashed word (n, FEATURES)."""
-    options = {"n_features": FEATURES, "alternate_sign": False, "norm": None}
-    return HashingVectorizer(**options, dtype=np.float32, analyzer=units).transform(texts)
-
-
-def passing_count(most: float, rows: int) -> int:
-    """Return how many of so many rows may pass; ``most`` below 1 is a share."""
-    return int(min(rows, most if most >= 1 else np.ceil(most * rows)))
 
 
 def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
@@ -207,13 +179,3 @@ def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
             is_high = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
             keys, scores = keys[is_high], scores[is_high]
     return ScreenScores(keys, scores)
-
-
-def find_cut(scored: ScreenScores, most: int) -> ScreenCut:
-    """Return where the ``most`` rows end that score highest."""
-    first = scored.scores[:, 0]
-    last = np.lexsort((scored.keys, -first))[:most][-1:]
-    most = min(most, len(first))
-    best = np.partition(scored.scores, -most, axis=0)[-most:]
-    lowest = np.where(np.isfinite(best), best, np.inf).min(axis=0).astype(np.float64)
-    return ScreenCut(first[last], scored.keys[last], lowest)
