@@ -27,9 +27,9 @@ Interval = tuple[float, float, float]
 """An estimate with the ends of its interval."""
 Strata = NDArray[np.int64]
 
-_FEWEST = 10
+FEWEST = 10
 """Texts that must differ from the most common value, or have it, before an interval is honest."""
-_MOST_VALUES = 20
+MOST_VALUES = 20
 """Most values of a categorical label, the most frequent first."""
 FOLLOWED = 0.3
 """On a scale from -1 to 1, from where a score or a label follows something else."""
@@ -64,7 +64,10 @@ def leaking_columns(
     """
     rows, times = [], DELONG_FACTOR if cross_fitted else 1.0
     for name, values in columns.items():
-        strata, interval = value_stratum(values), None
+        # A stratum of equal values, or of close numbers, and one of texts without a value.
+        strata, interval = pd.factorize(values, sort=True)[0].astype(np.int64), None
+        if values.dtype != object and strata.max() >= STRATA:
+            strata[strata >= 0] = stratum(values[strata >= 0])
         tells = _tells(strata, forget, 0.01 / len(columns), groups)
         if tells or any(_confounds_followed(score, values, forget, groups)):
             if not np.isnan(score).any():
@@ -93,15 +96,6 @@ def stratum(values: Doubles) -> Strata:
     return np.searchsorted(edges, values, side="right").astype(np.int64)
 
 
-def value_stratum(values: NDArray[Any]) -> Strata:
-    """Return the stratum (n,) of equal values, or of numbers at most ``STRATA``, and one of texts
-    without a value."""
-    codes = pd.factorize(values, sort=True)[0].astype(np.int64)
-    if values.dtype != object and codes.max() >= STRATA:
-        codes[codes >= 0] = stratum(values[codes >= 0])
-    return codes
-
-
 def _confounds_followed(
     score: Doubles, values: NDArray[Any], inside: Mask, groups: GroupCodes | None
 ) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -112,29 +106,29 @@ def _confounds_followed(
     names, count = np.unique(values, return_counts=True)
     if values.dtype == object:
         alike = np.zeros(len(score), dtype=np.int64)
-        for name in names[np.argsort(-count, kind="stable")[:_MOST_VALUES]]:
-            if are_enough(values == name, groups):
-                interval = stratified_auc(score, values == name, alike, groups=groups)
-                if interval and (beyond := _margin(*(2 * x - 1 for x in interval))) >= FOLLOWED:
-                    row = {"value": str(name), "measure": "auc_of_value"}
-                    yield beyond, {**row, "estimate": interval[0]}
-    elif len(names) and _number_of(values != names[count.argmax()], groups) >= _FEWEST:
-        interval = correlation(score, values, groups)
-        if interval and (beyond := _margin(*interval)) >= FOLLOWED:
-            yield beyond, {"value": None, "measure": "spearman", "estimate": interval[0]}
-
-
-def _margin(estimate: float, low: float, high: float) -> float:
-    """Return how far the near end of an interval is from 0, which is chance."""
-    return 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+        for name in names[np.argsort(-count, kind="stable")[:MOST_VALUES]]:
+            if are_enough(values == name, groups) and (
+                interval := stratified_auc(score, values == name, alike, groups=groups)
+            ):
+                estimate, low, high = interval
+                if (beyond := max(2 * low - 1, 1 - 2 * high)) >= FOLLOWED:
+                    row = {"value": str(name), "measure": "auc_of_value", "estimate": estimate}
+                    yield beyond, row
+        return
+    if len(names) == 0 or _number(values != names[count.argmax()], groups) < FEWEST:
+        return
+    if interval := correlation(score, values, groups):
+        estimate, low, high = interval
+        if (beyond := max(low, -high)) >= FOLLOWED:
+            yield beyond, {"value": None, "measure": "spearman", "estimate": estimate}
 
 
 def are_enough(positive: Mask, groups: GroupCodes | None) -> bool:
     """Return whether an interval can be told of texts that are ``positive`` (n,) and others."""
-    return min(_number_of(side, groups) for side in (positive, ~positive)) >= _FEWEST
+    return min(_number(side, groups) for side in (positive, ~positive)) >= FEWEST
 
 
-def _number_of(mask: Mask, groups: GroupCodes | None) -> int:
+def _number(mask: Mask, groups: GroupCodes | None) -> int:
     """Return how many texts of a mask (n,) there are, or of their groups."""
     return int(mask.sum() if groups is None else len(np.unique(groups[mask])))
 
@@ -185,24 +179,16 @@ def stratified_auc(
     estimate = float(weight @ [float(above.mean()) for above, _ in placed])
     clusters = clusters_of(None if groups is None else groups[used], positive[used])
     if clusters is None:
-        by_stratum = [sampling_variance(*pair) / DELONG_FACTOR for pair in placed]
-        variance, errors = float(weight**2 @ by_stratum), NORMAL
-        texts = int(sizes.min(axis=1).sum())
-    else:
-        # As if of one stratum, each text with what it weighs.
-        above, below = (
-            np.concatenate(
-                [
-                    share
-                    * sizes[:, side].sum()
-                    / len(pair[side])
-                    * (pair[side] - pair[side].mean())
-                    for share, pair in zip(weight, placed, strict=True)
-                ]
-            )
-            for side in (0, 1)
-        )
-        variance = sampling_variance(above, below, clusters) / DELONG_FACTOR
-        texts = min(len(np.unique(codes)) for codes in clusters)
-        errors = t_error(above, below, clusters)
-    return estimate, *auc_ends(estimate, times * variance, texts, errors)
+        variance = weight**2 @ [sampling_variance(*pair) / DELONG_FACTOR for pair in placed]
+        ends = auc_ends(estimate, times * float(variance), int(sizes.min(axis=1).sum()))
+        return estimate, *ends
+    # As if of one stratum, each text with what it weighs.
+    scales = weight[:, None] * sizes.sum(axis=0) / sizes
+    above, below = (
+        np.concatenate([k * (x - x.mean()) for k, x in zip(scale, side, strict=True)])
+        for scale, side in zip(scales.T, zip(*placed, strict=True), strict=True)
+    )
+    variance = sampling_variance(above, below, clusters) / DELONG_FACTOR
+    fewest = min(len(np.unique(codes)) for codes in clusters)
+    errors = t_error(above, below, clusters)
+    return estimate, *auc_ends(estimate, times * variance, fewest, errors)

@@ -1,10 +1,9 @@
 """Ask whether texts come in groups that no column names, such as authors, threads or near copies.
 
-Texts of a group share their domain and a part of their vectors. Scores that learned from some of
-them know the others, and the AUC is too high; none of this shows in the variance between texts. Of
-independent texts the domains of two are independent once their vectors are known: what a smooth
-function of the vectors leaves of the domain, r, is then as often alike as not between near texts.
-With the weight K of a pair and its sum over pairs, as in Moran (1950),
+Scores that learned from some texts of a group know the others, and the AUC is too high; none of
+this shows in the variance between texts. Of independent texts the domains of two are independent
+once their vectors are known: what a smooth function of the vectors leaves of the domain, r, is then
+as often alike as not between near texts. With the weight K of a pair, as in Moran (1950),
 
     z = sum K_ij r_i r_j / sqrt(2 sum K_ij^2 r_i^2 r_j^2),    K_ij = min(max(cos_ij, 0), 1/2)^3
 
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
 from mamushi.selection.arrays import Doubles, Mask
-from mamushi.selection.metrics import clusters_of
+from mamushi.selection.folds import has_groups
 
 SURE = 1.645
 """The z beyond which texts are said to come in groups: one-sided, at a level of 5%."""
@@ -35,7 +34,6 @@ FEWEST, MOST_LOOKED_AT = 30, 20_000
 """Texts of a domain below which nothing is looked at, and of both, drawn if there are more."""
 CELLS = 2**21
 """Pairs that are held at a time."""
-
 HIDDEN = (
     "near texts are of one domain more often than their vectors explain, so they come in groups "
     "or topics that the scores have learned: give the dataset a 'group'"
@@ -80,76 +78,79 @@ def dependence(
 ) -> Dependence:
     """Return how texts of domains (n,) depend on each other: by their ``groups`` or, without, by
     what is seen of groups in their embeddings (n, d)."""
-    if groups is not None and clusters_of(groups, forget):
+    if has_groups(groups):
         return Dependence(groups=len(np.unique(groups)))
-    rng, rows = np.random.default_rng(0), np.arange(len(forget))
-    if len(rows) > MOST_LOOKED_AT:
-        rows = np.sort(rng.choice(len(rows), MOST_LOOKED_AT, replace=False))
+    n = min(len(forget), MOST_LOOKED_AT)
+    rows = np.arange(n)
+    if n < len(forget):
+        rows = np.sort(np.random.default_rng(0).choice(len(forget), n, replace=False))
     domain = forget[rows].astype(np.float64)
-    if min(domain.sum(), len(rows) - domain.sum()) < FEWEST:
+    if min(domain.sum(), n - domain.sum()) < FEWEST:
         return Dependence()
-    angles = _whitened(embeddings[rows])
+    directions = whiten(embeddings[rows])
     # What may explain the domain, before its own fit to that.
-    columns = np.column_stack([np.ones(len(rows)), angles, _clusters(angles)])
-    basis = _orthonormal(columns)
+    columns = np.column_stack([np.ones(n), directions, clusters(directions)])
+    basis = orthonormal(columns)
     fit = basis @ (basis.T @ domain) - domain.mean()
-    smooth = _orthonormal(np.column_stack([columns, fit**2, fit**3]))
+    smooth = orthonormal(np.column_stack([columns, fit**2, fit**3]))
     residual = domain - smooth @ (smooth.T @ domain)
     # What rounding leaves of domains that the vectors explain wholly says nothing.
-    z = z_of_pairs(angles, residual, smooth) if np.abs(residual).max() > 1e-6 else None
-    return Dependence(None, len(rows), z)
+    is_left = np.abs(residual).max() > 1e-6
+    return Dependence(None, n, z_of_pairs(directions, residual, smooth) if is_left else None)
 
 
-def _whitened(x: NDArray[Any]) -> Doubles:
+def whiten(x: NDArray[Any]) -> Doubles:
     """Return the leading principal components (n, k) of vectors (n, d), whitened, at length 1."""
     centred = x.astype(np.float64)
     centred -= centred.mean(axis=0)
     # The smaller of two matrices of the same eigenvalues.
-    wide = len(x) < centred.shape[1]
-    size, directions = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    is_wide = len(x) < centred.shape[1]
+    size, vectors = np.linalg.eigh(centred @ centred.T if is_wide else centred.T @ centred)
     most = min(MOST_DIRECTIONS, len(x) // TEXTS_A_DIRECTION)
     leading = np.flatnonzero(size > 1e-9 * max(size[-1], 1e-300))[-most:]
-    white = directions[:, leading]
-    return _of_length_1(white if wide else centred @ (white / np.sqrt(size[leading])))
+    vectors = vectors[:, leading]
+    return normalize(vectors if is_wide else centred @ (vectors / np.sqrt(size[leading])))
 
 
-def _of_length_1(rows: Doubles) -> Doubles:
+def normalize(rows: Doubles) -> Doubles:
+    """Return rows (n, k) at length 1."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
 
-def _orthonormal(columns: Doubles) -> Doubles:
+def orthonormal(columns: Doubles) -> Doubles:
     """Return an orthonormal basis (n, q') of the space of ``columns`` (n, q)."""
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, size > 1e-9 * size[0]])
 
 
-def _clusters(angles: Doubles) -> Doubles:
-    """Return which of a few clusters of directions each text is in, (n, clusters) of 0 and 1."""
-    number = min(MOST_CLUSTERS, max(len(angles) // TEXTS_A_CLUSTER, 1))
-    centres = angles[np.random.default_rng(0).choice(len(angles), number, replace=False)]
+def clusters(directions: Doubles) -> Doubles:
+    """Return which of a few clusters each direction is in, (n, clusters) of 0 and 1."""
+    number = min(MOST_CLUSTERS, max(len(directions) // TEXTS_A_CLUSTER, 1))
+    drawn = np.random.default_rng(0).choice(len(directions), number, replace=False)
+    centres = directions[drawn]
     for _ in range(ROUNDS):
-        inside = np.eye(number)[np.argmax(angles @ centres.T, axis=1)]
-        centres = _of_length_1(inside.T @ angles)
+        inside = np.eye(number)[np.argmax(directions @ centres.T, axis=1)]
+        centres = normalize(inside.T @ directions)
     return inside
 
 
-def z_of_pairs(angles: Doubles, residual: Doubles, smooth: Doubles) -> float | None:
-    """Return z of what is left of the domain, ``residual`` (n,), over all pairs of texts at
-    ``angles`` (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if
+def z_of_pairs(directions: Doubles, residual: Doubles, smooth: Doubles) -> float | None:
+    """Return z of what is left of the domain, ``residual`` (n,), over all pairs of texts in
+    ``directions`` (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if
     nothing is left."""
     n, step = len(residual), max(1, CELLS // len(residual))
     blocks = [np.arange(start, min(start + step, n)) for start in range(0, n, step)]
 
-    def weights(block: NDArray[np.int64]) -> Doubles:
-        near = np.clip(angles[block] @ angles.T, 0, CLOSEST)
+    def weigh(block: NDArray[np.int64]) -> Doubles:
+        near = np.clip(directions[block] @ directions.T, 0, CLOSEST)
         near[np.arange(len(block)), block] = 0
         return np.asarray(near * near * near)
 
-    along = np.concatenate([weights(block) @ smooth for block in blocks])
+    along = np.concatenate([weigh(block) @ smooth for block in blocks])
     inner = smooth.T @ along
     total, spread = 0.0, 0.0
     for block in blocks:
-        left = weights(block) - smooth[block] @ (along - smooth @ inner).T - along[block] @ smooth.T
+        left = weigh(block) - smooth[block] @ (along - smooth @ inner).T - along[block] @ smooth.T
         left[np.arange(len(block)), block] = 0
         total += float(residual[block] @ left @ residual)
         spread += float(residual[block] ** 2 @ left**2 @ residual**2)
