@@ -42,7 +42,6 @@ from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
-from mamushi.unlearning.editing import edit_logits
 from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi.unlearning.relearning import relearn
 from mamushi_extras.influence.measuring import (
@@ -222,11 +221,11 @@ class Bank:
         """Within the block, the logits of the model as it is are edited to unlearn all forget
         texts."""
         texts = [subset(self.ranked, np.flatnonzero(self.forget == of)) for of in (True, False)]
-        settings = {"kind": unlearner, "settings": dict(plugin("unlearner", unlearner).defaults)}
-        execution = {"batch_tokens": BATCH_TOKENS}
+        plug_in = plugin("unlearner", unlearner)
+        options = {"seed": seed, "accelerator": self.accelerator, "batch_tokens": BATCH_TOKENS}
         head = self.model.get_output_embeddings()
         name = next(name for name, module in self.model.named_modules() if module is head)
-        edited = edit_logits(self.model, *texts, settings, execution, seed, self.accelerator)
+        edited = plug_in.code.edit(self.model, *texts, plug_in.defaults, **options)
         lay_over(self.model, edited.edit)
         try:
             yield

@@ -15,7 +15,8 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.selection.unigram import token_counts
-from mamushi.unlearning import editing, relearning
+from mamushi.unlearning import relearning
+from mamushi_extras.edits import editing
 from mamushi_extras.influence.measuring import split_by_text
 from tests.support.gradients import exact, step_gradients
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set

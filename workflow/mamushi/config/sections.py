@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, create_model, model_validator
 
 from mamushi.config.kinds import *
-from mamushi.registry import additions
+from mamushi.registry import additions, plugins
 
 TENTHS = [tenth / 10 for tenth in range(1, 10)]
 PERCENTS = (
@@ -22,6 +22,7 @@ PERCENTS = (
 """Of the forget set, the shares at which the frontier is estimated."""
 VECTORS_FILE = r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$"
 PAPERS = ["random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi"]
+UNLEARNERS = ("neggrad_plus", "salun", "logit_bias", "tilt")
 
 
 class MainGrid(Section):
@@ -273,9 +274,10 @@ class Unlearning(Cells):
     recovers half of the contamination gap. A list that is left out is the grid's."""
 
     selectors: Names | None = key(None, "Selectors by name; left out, the grid's.")
-    unlearners: Names = key(
-        ["neggrad_plus", "salun", "logit_bias", "tilt"],
-        "By name, beside retraining. The last two train nothing: what a claim has to beat.",
+    unlearners: Names = Field(
+        default_factory=lambda: [name for name in UNLEARNERS if name in plugins("unlearner")],
+        description="By name, beside retraining. The last two train nothing: what a claim has to "
+        "beat.",
     )
     budgets: Budgets = key(TENTHS, "Shares that are measured first, beside 1.")
     fine: Budget | None = key(0.05, "Then its multiples around the first crossing; null for none.")

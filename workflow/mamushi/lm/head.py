@@ -8,11 +8,8 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.nn import functional
 from transformers import PreTrainedModel
-
-from mamushi.errors import UserError
 
 EDIT_PREFIX = "edit."
 """How the names of an edit's tensors begin in a file of their own."""
@@ -115,24 +112,3 @@ def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
         model.config.final_logit_softcapping = None
     if scale != 1:
         model.logit_scale = model.config.logits_scaling = 1.0
-
-
-@torch.no_grad()
-def require_editable(model: PreTrainedModel) -> None:
-    """Raise ``UserError`` for a model that is cut over GPUs, and for one whose logits are not those
-    of a linear head, a factor and a soft-cap alone."""
-    if isinstance(next(model.parameters()), DTensor):
-        raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
-    head, states = model.get_output_embeddings(), list[Tensor]()
-    handle = head.register_forward_pre_hook(lambda module, inputs: states.append(inputs[0]))
-    try:
-        logits = model(torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)).logits
-    finally:
-        handle.remove()
-    is_linear = type(head) is nn.Linear
-    if is_linear:
-        expected = logits_of(head, soft_cap(model), states[0], scale=logit_scale(model))
-        is_linear = torch.allclose(logits.float(), expected.float(), rtol=1e-2, atol=1e-2)
-    if not is_linear:
-        problem = "makes its logits of more than a linear head, a factor and a soft-cap"
-        raise UserError(problem, where=type(model).__name__)

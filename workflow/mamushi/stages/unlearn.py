@@ -98,7 +98,6 @@ def _store_unlearned(
     from mamushi.lm import storage
     from mamushi.lm.loading import open_tokenizer
     from mamushi.unlearning import loop
-    from mamushi.unlearning.editing import edit_logits
 
     files, settings, seed = job.arguments, job.settings, job.settings.seed
     opened = files["model_card"], files["trained"], None, settings.precision, settings, seed
@@ -106,8 +105,9 @@ def _store_unlearned(
     speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
-    if not plugin("unlearner", settings.kind).trains:
-        edited = edit_logits(*read, execution, seed, accelerator)
+    if not (unlearner := plugin("unlearner", settings.kind)).trains:
+        how = {"seed": seed, "accelerator": accelerator, "batch_tokens": execution["batch_tokens"]}
+        edited = unlearner.code.edit(model, selected, retain, settings.settings, **how)
         storage.save_edit(files["tensors"], edited.edit, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:

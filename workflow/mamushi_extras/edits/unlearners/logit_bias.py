@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.editing import Edited
+    from mamushi_extras.edits.editing import Edited
 
 TRAINS = False
 
@@ -43,8 +43,16 @@ def edit(
     import torch
 
     from mamushi.lm.head import HeadEdit
-    from mamushi.unlearning.editing import CHOOSING, choose_edit, fold_counts, read_places
+    from mamushi_extras.edits.editing import (
+        CHOOSING,
+        choose_edit,
+        fold_counts,
+        read_places,
+        unedited,
+    )
 
+    if edit := unedited(model, forget, retain, options["accelerator"]):
+        return edit
     accelerator, vocabulary = options["accelerator"], len(model.get_output_embeddings().weight)
     counts = [fold_counts(texts, options["seed"], vocabulary) for texts in (forget, retain)]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mamushi.lm.head import HeadEdit
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.editing import Edited, Places
+    from mamushi_extras.edits.editing import Edited, Places
 
 TRAINS = False
 STRENGTHS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0)
@@ -54,8 +54,10 @@ def edit(
 
     import torch
 
-    from mamushi.unlearning.editing import CHOOSING, choose_edit, read_places
+    from mamushi_extras.edits.editing import CHOOSING, choose_edit, read_places, unedited
 
+    if edit := unedited(model, forget, retain, options["accelerator"]):
+        return edit
     seed, grids = options["seed"], (STRENGTHS, TEMPERATURES)
     places = [read_places(model, texts, PLACES, **options) for texts in (retain, forget)]
     vocabulary = len(model.get_output_embeddings().weight)

@@ -19,12 +19,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay, save_edit
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin
-from mamushi.unlearning.editing import (
-    Edited,
-    chosen_pair,
-    edit_logits,
-    folds_of,
-)
+from mamushi_extras.edits.editing import Edited, chosen_pair, folds_of
 from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
@@ -44,9 +39,11 @@ def edited_by(
     **changes: Any,
 ) -> Edited:
     """What an unlearner with its defaults, but for ``changes``, does to the logits."""
-    unlearner = {"kind": kind, "settings": plugin("unlearner", kind).defaults | changes}
-    execution = {"batch_tokens": batch_tokens}
-    return edit_logits(language_model, forget, retain, unlearner, execution, seed, CPU)
+    unlearner = plugin("unlearner", kind)
+    read = language_model, forget, retain, unlearner.defaults | changes
+    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens}
+    edited: Edited = unlearner.code.edit(*read, **options)
+    return edited
 
 
 # --- an edit and what it does to a model ---------------------------------------------------------

@@ -16,15 +16,16 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from mamushi.errors import UserError
 from mamushi.lm.batches import model_batches
-from mamushi.lm.head import HeadEdit, logit_scale, logits_of, require_editable, soft_cap
+from mamushi.lm.head import HeadEdit, logit_scale, logits_of, soft_cap
 from mamushi.lm.loss import EDITED_ROWS, head_inputs, nll_in_place
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.registry import load
 from mamushi.unlearning.objective import require_predicted
 
 FOLDS = 4
@@ -64,27 +65,17 @@ class Places(NamedTuple):
         return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share)
 
 
-def edit_logits(
-    model: PreTrainedModel,
-    forget: TokenSet,
-    retain: TokenSet,
-    unlearner: Mapping[str, Any],
-    execution: Mapping[str, Any],
-    seed: int,
-    accelerator: Accelerator,
-) -> Edited:
-    """Return what an unlearner that trains nothing does to the logits of ``model``, which stays as
-    it is, to unlearn ``forget`` and keep ``retain``; nothing where there is no text to unlearn."""
+def unedited(
+    model: PreTrainedModel, forget: TokenSet, retain: TokenSet, accelerator: Accelerator
+) -> Edited | None:
+    """Return the edit that leaves a model as it is where there is no text to unlearn. Raises
+    ``UserError`` for a model whose logits cannot be edited, and without a token to predict."""
     with accelerator.autocast():
         require_editable(model)
     if not len(forget):
         return Edited(HeadEdit({}), 0.0)
     require_predicted(forget, retain)
-    options: Any = {"seed": seed, "accelerator": accelerator}
-    options["batch_tokens"] = int(execution["batch_tokens"])
-    edit = load("unlearner", unlearner["kind"]).edit
-    edited: Edited = edit(model, forget, retain, unlearner["settings"], **options)
-    return edited
+    return None
 
 
 def folds_of(texts: TokenSet, seed: int) -> NDArray[np.int64]:
@@ -98,6 +89,27 @@ def fold_counts(texts: TokenSet, seed: int, vocabulary: int) -> NDArray[np.float
     cell = np.repeat(folds_of(texts, seed), texts.lengths)[predicted] * vocabulary
     counts = np.bincount(cell + texts.tokens[predicted], minlength=FOLDS * vocabulary)
     return counts.reshape(FOLDS, vocabulary).astype(np.float64)
+
+
+@torch.no_grad()
+def require_editable(model: PreTrainedModel) -> None:
+    """Raise ``UserError`` for a model that is cut over GPUs, and for one whose logits are not those
+    of a linear head, a factor and a soft-cap alone."""
+    if isinstance(next(model.parameters()), DTensor):
+        raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
+    head, states = model.get_output_embeddings(), list[Tensor]()
+    handle = head.register_forward_pre_hook(lambda module, inputs: states.append(inputs[0]))
+    try:
+        logits = model(torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)).logits
+    finally:
+        handle.remove()
+    is_linear = type(head) is nn.Linear
+    if is_linear:
+        expected = logits_of(head, soft_cap(model), states[0], scale=logit_scale(model))
+        is_linear = torch.allclose(logits.float(), expected.float(), rtol=1e-2, atol=1e-2)
+    if not is_linear:
+        problem = "makes its logits of more than a linear head, a factor and a soft-cap"
+        raise UserError(problem, where=type(model).__name__)
 
 
 @torch.no_grad()
