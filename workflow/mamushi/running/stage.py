@@ -113,7 +113,7 @@ def stages() -> Mapping[str, Stage]:
         for name, function in sorted(vars(module).items()):
             # By its type alone: modules that are imported when they are used stand there as well.
             is_own = type(function) is FunctionType and function.__module__ == module.__name__
-            if is_own and name[0] != "_" and "job" in inspect.signature(function).parameters:
+            if is_own and name[0] != "_" and "job" in inspect.getfullargspec(function).kwonlyargs:
                 command = name.replace("_", "-")
                 every[command] = Stage(command, function, module)
     return every

@@ -14,21 +14,11 @@ def frontier_budgets(config: Config) -> list[float]:
     return sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]})
 
 
-def scored_selectors(config: Config) -> list[str]:
-    """Return the selectors whose scores are looked at: first the one that estimates the ratio, then
-    the grid's."""
-    return list(dict.fromkeys([config["removal"]["ratio"], *of_selectors.ranked(config)]))
-
-
-def agreeing_selectors(config: Config) -> list[str]:
-    """Return the selectors whose rankings are compared pair by pair: the grid's, and further ones
-    that are ranked for this alone."""
-    return list(dict.fromkeys([*of_selectors.ranked(config), *config["evidence"]["compared"]]))
-
-
 def described_selectors(config: Config) -> list[str]:
-    """Return the selectors of both."""
-    return list(dict.fromkeys([*scored_selectors(config), *agreeing_selectors(config)]))
+    """Return the selectors whose scores are described: that of the ratio, the grid's, and further
+    ones that are ranked to be compared alone."""
+    names = [config["removal"]["ratio"], *of_selectors.ranked(config)]
+    return list(dict.fromkeys([*names, *config["evidence"]["compared"]]))
 
 
 class Calibrate(Cell):
@@ -77,12 +67,11 @@ def calibrate(
     table = parquet.read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     group = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
     table = table.append_column("log_ratio", pa.array(estimate.log_ratio))
+    table = table.append_column("group", group)
     metadata = {"provenance": job.origin, "verdict": verdict}
     sources = parquet.read_metadata(scores)["provenance"]["inputs"]
     stored = {**metadata, "sources": sources, "lost": estimate.lost}
-    parquet.write_table(
-        out, schemas.CALIBRATED, table.append_column("group", group), metadata=stored
-    )
+    parquet.write_table(out, schemas.CALIBRATED, table, metadata=stored)
     rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
     parquet.write_table(checks, schemas.CALIBRATION, rows, metadata=metadata)
     print(f"{out}: {verdict['words']}")
@@ -166,31 +155,32 @@ def frontier(
     from mamushi.evidence.frontier import frontier_rows, read_truth, removal_order
     from mamushi.evidence.manifest import read_calibrated
 
-    rankings = {}
-    for name, path in zip(settings.selectors, scores, strict=True):
-        is_chance = settings.by_chance.get(name, False)
-        rankings[name] = removal_order(parquet.read_table(path, schemas.SCORES), is_chance)
+    rankings = {
+        name: removal_order(
+            parquet.read_table(path, schemas.SCORES), settings.by_chance.get(name, False)
+        )
+        for name, path in zip(settings.selectors, scores, strict=True)
+    }
     estimated = read_ratio(ratio, refits, read_calibrated(calibrated).groups)
     truth = read_truth(examples, parquet.read_table(ratio, schemas.SCORES, ["id"])["id"])
     points, relative = frontier_rows(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed, truth
     )
-    metadata = {
-        "provenance": job.origin,
-        "verdict": parquet.read_metadata(calibrated)["verdict"],
-        "relative": relative,
-    }
+    verdict = parquet.read_metadata(calibrated)["verdict"]
+    metadata = {"provenance": job.origin, "verdict": verdict, "relative": relative}
     rows = [{**settings.cell, **point} for point in points]
     parquet.write_table(out, schemas.FRONTIER, rows, metadata=metadata)
 
 
 class Describe(Cell):
-    """``selectors`` are those of all scores; those that are ``scored`` are looked at one by one,
-    and the lists at ``budgets`` of those that are ``agreeing`` pair by pair."""
+    """``selectors`` are those of all scores. The ``ratio``'s and the grid's, which are ``ranked``,
+    are looked at one by one, the lists at ``budgets`` of ``ranked`` and ``compared`` ones pair by
+    pair."""
 
     selectors: list[str] = setting(described_selectors)
-    scored: list[str] = setting(scored_selectors)
-    agreeing: list[str] = setting(agreeing_selectors)
+    ratio: str = setting("removal.ratio")
+    ranked: list[str] = setting(of_selectors.ranked)
+    compared: list[str] = setting("evidence.compared")
     budgets: list[float] = setting("grid.budgets")
 
 
@@ -210,19 +200,18 @@ def describe(
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import agreement_rows
 
-    ratio, rows, ranks = read_calibrated(calibrated), [], {}
-    for name, path in zip(settings.selectors, scores, strict=True):
-        if name in settings.scored:
-            row = diagnose(read_scores(path), ratio.texts, ratio.groups)
-            rows.append({**settings.cell, "selector": name, **row})
-        if name in settings.agreeing:
-            column = parquet.read_table(path, schemas.SCORES, ["rank"])["rank"]
-            ranks[name] = column.drop_null().to_numpy()
-    metadata = {"provenance": job.origin}
+    ratio, metadata = read_calibrated(calibrated), {"provenance": job.origin}
+    files = dict(zip(settings.selectors, scores, strict=True))
+    rows, ranks = [], {}
+    for name in dict.fromkeys([settings.ratio, *settings.ranked]):
+        row = diagnose(read_scores(files[name]), ratio.texts, ratio.groups)
+        rows.append({**settings.cell, "selector": name, **row})
+    for name in [*settings.ranked, *settings.compared]:
+        column = parquet.read_table(files[name], schemas.SCORES, ["rank"])["rank"]
+        ranks[name] = column.drop_null().to_numpy()
+    pairs = [{**settings.cell, **pair} for pair in agreement_rows(ranks, settings.budgets)]
     parquet.write_table(diagnostics, schemas.DIAGNOSTICS, rows, metadata=metadata)
-    pairs = agreement_rows({name: ranks[name] for name in settings.agreeing}, settings.budgets)
-    rows = [{**settings.cell, **pair} for pair in pairs]
-    parquet.write_table(agreement, schemas.AGREEMENT, rows, metadata=metadata)
+    parquet.write_table(agreement, schemas.AGREEMENT, pairs, metadata=metadata)
 
 
 class Geometry(Cell):
@@ -239,11 +228,7 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
     pool = read_embeddings(embeddings)
     columns = geometry_columns(pool, settings.components)
     cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
-    details = {
-        "n_forget": int(pool.forget.sum()),
-        "n_retain": int((~pool.forget).sum()),
-        "width": pool.width,
-        **geometry_summary(columns),
-    }
+    counts = {"n_forget": int(pool.forget.sum()), "n_retain": int((~pool.forget).sum())}
+    details = {**counts, "width": pool.width, **geometry_summary(columns)}
     metadata = {"provenance": job.origin, "details": details}
     parquet.write_table(out, schemas.GEOMETRY, {**cell, **columns}, metadata=metadata)

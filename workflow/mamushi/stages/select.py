@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
@@ -15,7 +13,9 @@ from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.errors import other_examples
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi.registry import plugin, readers_of
+from mamushi.registry import Plugin, plugin, readers_of
+from mamushi.running.identity import reached_from
+from mamushi.running.machine import conditions
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
@@ -35,9 +35,14 @@ class Score(Settings):
         lambda config: readers_of(*config["datasets"].values()), default=()
     )
 
+    @property
+    def ranker(self) -> Plugin:
+        """Return the plug-in of the selector."""
+        return plugin("selector", self.kind)
+
     def plug_ins(self) -> Sequence[str]:
         """Return the modules that the stage loads by name."""
-        return [plugin("selector", self.kind).module, *self.rooms]
+        return [self.ranker.module, *self.rooms]
 
 
 def score(
@@ -53,49 +58,36 @@ def score(
     selector that this one derives from. The metadata say how well the score separates the domains
     (AUC) and, for synthetic data, follows the truth (Spearman); the log, what the ranking alone
     took, once all is read and imported."""
-    from mamushi.running.identity import reached_from
+    from mamushi.selection.scores import read_pool
 
-    pool = _pool(settings, examples, embeddings, base)
-    for module in reached_from(plugin("selector", settings.kind).module):
+    pool = read_pool(embeddings, examples, base, texts=settings.ranker.reads_texts)
+    for module in reached_from(settings.ranker.module):
         import_module(module)
-    rank_pool(pool, settings, examples, embeddings, out, job.origin)
+    rank_pool(job, pool)
 
 
-def rank_pool(
-    pool: Pool,
-    settings: Score,
-    examples: Path,
-    embeddings: Path,
-    out: Path,
-    origin: Mapping[str, Any],
-) -> None:
-    """Rank a pool by a selector, and write its scores; the log says what the ranking alone took."""
-    from mamushi.running.machine import conditions
+def rank_pool(job: Job, pool: Pool) -> None:
+    """Rank a pool by a job's selector, and write its scores; the log says what the ranking alone
+    took."""
     from mamushi.selection.metrics import quality
     from mamushi.selection.scores import score_pool, table_of
 
+    files, settings = job.arguments, job.settings
     wall, cpu = time.perf_counter(), time.process_time()
     scored = score_pool(settings.kind, pool, settings.settings, settings.seed)
     table = table_of(pool, scored)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
     metadata = {
-        "provenance": origin,
+        "provenance": job.origin,
         # Carried along, so that a removal list names its model without opening the embeddings.
-        "embedded": parquet.read_metadata(embeddings),
+        "embedded": parquet.read_metadata(files["embeddings"]),
         "details": quality(pool, scored),
         "conditions": conditions(),
         # How documents were divided, if they were.
-        "windows": parquet.read_metadata(examples).get("windows"),
+        "windows": parquet.read_metadata(files["examples"]).get("windows"),
     }
-    parquet.write_table(out, schemas.SCORES, table, metadata=metadata)
-
-
-def _pool(settings: Score, examples: Path, embeddings: Path, base: Path | None = None) -> Pool:
-    from mamushi.selection.scores import read_pool
-
-    texts = plugin("selector", settings.kind).reads_texts
-    return read_pool(embeddings, examples, base, texts=texts)
+    parquet.write_table(files["out"], schemas.SCORES, table, metadata=metadata)
 
 
 class RefitsSettings(Score):
@@ -117,8 +109,9 @@ def refits(
     """Score again by one selector with other seeds, and cross-fitted on halves of the examples: for
     how far chance decides a ranking, and the estimator's part in intervals. No list rests on it."""
     from mamushi.selection.refits import as_table, make_refits, read_refits
+    from mamushi.selection.scores import read_pool
 
-    pool = _pool(settings, examples, embeddings)
+    pool = read_pool(embeddings, examples, texts=settings.ranker.reads_texts)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
     scores = make_refits(pool, *how, read_refits(base))
     table = as_table(pool, scores, schemas.REFITS.schema)
@@ -148,25 +141,18 @@ def remove(
 
     ranking = parquet.read_table(scores, schemas.SCORES)
     copies = parquet.read_table(duplicates, schemas.DUPLICATES)
-    copies_metadata = parquet.read_metadata(duplicates)
+    about = parquet.read_metadata(duplicates)
     ranked = parquet.read_metadata(scores)["provenance"]["inputs"]["examples"]
-    for path, digest in (
-        (duplicates, copies_metadata["examples"]),
-        (examples, job.origin["inputs"]["examples"]),
-    ):
-        if digest != ranked:
-            raise other_examples(path, scores)
-    k = budget_of(settings.beta, ranking)
-    if k == 0:
-        # Between two budgets of a sweep there may be one so small; unlearning measures the start.
-        n_forget = len(ranking) - ranking["rank"].null_count
-        reason = f"a budget of {settings.beta:g} is less than one of {n_forget} forget texts"
-        print(f"{out}: {reason}: the list is empty", file=sys.stderr)
-    table = removal_list(ranking, copies, k)
+    if about["examples"] != ranked:
+        raise other_examples(duplicates, scores)
+    if job.origin["inputs"]["examples"] != ranked:
+        raise other_examples(examples, scores)
+    # Empty where the budget is less than one text, as one between two budgets of a sweep may be.
+    table = removal_list(ranking, copies, budget_of(settings.beta, ranking))
     texts = parquet.read_groups(examples, schemas.EXAMPLES, ["id", "text"])
     digests = text_digests(texts, table["id"].to_pylist())
     table = table.append_column("text_sha256", pa.array(digests, pa.string()))
-    metadata = {"provenance": job.origin, "rows": copies_metadata["rows"]}
+    metadata = {"provenance": job.origin, "rows": about["rows"]}
     parquet.write_table(out, schemas.REMOVALS, table, metadata=metadata)
 
 
@@ -195,11 +181,9 @@ def stability(
     from mamushi.evidence.verdict import separation
     from mamushi.selection.refits import read_refits
 
-    table = parquet.read_table(scores, schemas.SCORES)
-    refitted = read_refits(refits)
+    table, refitted = parquet.read_table(scores, schemas.SCORES), read_refits(refits)
     ranking = parquet.read_table(ranked, schemas.SCORES) if ranked else table
     columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
-    del ranking
     texts = read_texts(examples, table["id"], duplicates)
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
     parquet.write_table(out, schemas.STABILITY, columns, metadata=metadata)
@@ -244,15 +228,13 @@ def manifests(
     texts = text_digests(groups, first["id"].to_pylist())
     ratio, stable = read_calibrated(calibrated), parquet.read_metadata(stability)
     copies = parquet.read_table(duplicates, schemas.DUPLICATES)
-    inputs = {**ranked["embedded"]["inputs"], **ranked["provenance"]["inputs"]}
+    embedded, scored = ranked["embedded"], ranked["provenance"]
+    inputs = {**embedded["inputs"], **scored["inputs"], **job.origin["inputs"]}
+    origin = {**job.origin, "inputs": inputs, "embedding": embedded["settings"]["embedding"]}
     head = {
         **settings.cell,
         **settings.model_dump(include={"selector", "kind", "settings"}),
-        "provenance": {
-            **job.origin,
-            "inputs": {**inputs, **job.origin["inputs"]},
-            "embedding": ranked["embedded"]["settings"]["embedding"],
-        },
+        "provenance": origin,
         "conditions": ranked["conditions"],
         **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
         "rows": parquet.read_metadata(duplicates)["rows"],

@@ -108,4 +108,4 @@ def influence_scores(
     of_tokens = read_influence(influence, pool.ids.tolist())
     sums = np.array([values.sum(dtype=np.float64) for values in of_tokens])
     pool = pool.with_columns(influence=sums)
-    rank_pool(pool, settings, examples, embeddings, out, job.origin)
+    rank_pool(job, pool)
