@@ -9,16 +9,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mamushi.data import duplicates
-from mamushi.data.duplicates import (
-    Duplicates,
-    find_duplicates,
-    jaccard,
-    key,
-    near_roots,
-    shingles,
-)
+from mamushi.data.duplicates import Duplicates, find_duplicates, jaccard, key, near_roots
 
 LONG = " ".join(f"w{i}" for i in range(60))
+ALMOST = LONG + " tail"  # 58 of 59 shingles
+NEAR, CROSSED = "near", "cross_post"
 
 
 def find(
@@ -32,30 +27,25 @@ def test_key_folds_compatibility_forms_case_and_white_space() -> None:
     assert key("foo") != key("fo o")
 
 
-def test_exact_duplicates_keep_the_first() -> None:
-    found = find(["A b", "c d", "a  B", "C D", "a b"], [True, False, True, False, True])
-    assert found.kept.tolist() == [True, True, False, False, False]
-    assert found.exact.tolist() == [False, False, True, True, True]
-    assert found.roots.tolist() == [0, 1, 0, 1, 0]
-    assert not found.near.any() and not found.crossed.any()
+@pytest.mark.parametrize(
+    ("texts", "forget", "reasons", "roots"),
+    [
+        (["A b", "c d", "a  B", "C D", "a b"], "frfrf", ["", ""] + ["exact"] * 3, [0, 1, 0, 1, 0]),
+        (["a b", "x y", "A b", "a b"], "ffrr", [CROSSED, "", CROSSED, CROSSED], [0, 1, 0, 0]),
+        ([LONG, ALMOST, ALMOST.upper(), "other"], "fffr", ["", NEAR, NEAR, ""], [0, 0, 0, 3]),
+        ([LONG, ALMOST, "other", "more"], "frfr", [CROSSED, CROSSED, "", ""], [0, 0, 2, 3]),
+    ],
+)
+def test_the_first_stays_and_a_cluster_of_both_domains_goes(
+    texts: list[str], forget: str, reasons: list[str], roots: list[int]
+) -> None:
+    found = find(texts, [domain == "f" for domain in forget])
+    assert found.reasons.tolist() == reasons and found.roots.tolist() == roots
 
 
-def test_cross_posts_go_from_both_domains_with_all_their_copies() -> None:
-    found = find(["a b", "x y", "A b", "a b"], [True, True, False, False])
-    assert found.kept.tolist() == [False, True, False, False]
-    assert found.crossed.tolist() == [True, False, True, True]
-
-
-def test_near_duplicates_of_one_domain_collapse_and_of_both_go() -> None:
-    almost = LONG + " tail"  # 58 of 59 shingles
-    found = find([LONG, almost, almost.upper(), "other"], [True, True, True, False])
-    assert found.kept.tolist() == [True, False, False, True]
-    assert found.near.tolist() == [False, True, True, False]
-    assert found.roots.tolist() == [0, 0, 0, 3]
-    crossed = find([LONG, almost, "other", "more"], [True, False, True, False])
-    assert crossed.crossed.tolist() == [True, True, False, False]
-    exact = find([LONG, almost, LONG], [True, True, True], threshold=None)
-    assert exact.kept.tolist() == [True, True, False]
+def test_without_a_threshold_exact_copies_alone_go() -> None:
+    exact = find([LONG, ALMOST, LONG], [True, True, True], threshold=None)
+    assert exact.reasons.tolist() == ["", "", "exact"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -69,22 +59,25 @@ def test_near_duplicates_of_one_domain_collapse_and_of_both_go() -> None:
 def test_accounting(rows: list[tuple[str, bool]]) -> None:
     texts, forget = [text for text, _ in rows], [domain for _, domain in rows]
     found = find(texts, forget, words=1)
-    total = sum(m.astype(int) for m in (found.kept, found.exact, found.near, found.crossed))
-    assert (total == 1).all()
-    kept = [key(texts[i]) for i in np.flatnonzero(found.kept)]
+    kept = [key(texts[i]) for i in np.flatnonzero(found.reasons == "")]
     assert len(kept) == len(set(kept))
     both = {key(t) for t, f in rows if f} & {key(t) for t, f in rows if not f}
     assert not both & set(kept)
     # Whatever is dropped as a copy has its original among what is kept.
-    assert {key(texts[i]) for i in np.flatnonzero(found.exact)} <= set(kept)
-    copies = np.flatnonzero(found.exact | found.near)
-    assert found.kept[found.roots[copies]].all()
+    assert {key(texts[i]) for i in np.flatnonzero(found.reasons == "exact")} <= set(kept)
+    copies = np.flatnonzero(np.isin(found.reasons, ["exact", "near"]))
+    assert (found.reasons[found.roots[copies]] == "").all()
     assert (np.array(forget)[found.roots[copies]] == np.array(forget)[copies]).all()
 
 
 def check_against_all_pairs(keys: list[str], threshold: float, words: int) -> int:
     """Compare the clusters with those of all pairs. Return how many pairs there are."""
-    sets = [shingles(each, words) for each in keys]
+    tokens = [text.split() for text in keys]
+    # A text of fewer words than a shingle is like no other.
+    sets = [
+        frozenset(" ".join(text[i : i + words]) for i in range(max(1, len(text) - words + 1)))
+        for text in tokens
+    ]
     near = [
         (i, j)
         for i, j in combinations(range(len(keys)), 2)
@@ -137,7 +130,6 @@ def test_near_duplicates_of_few_words_are_those_of_all_pairs(
 ) -> None:
     """Few words: every shingle is frequent, many sets are equal, many pairs just at the bound."""
     keys = list(dict.fromkeys(" ".join(text) for text in texts))
-    # The set of a text of fewer words than a shingle is that text, which is no other's key.
     check_against_all_pairs(keys, threshold, words)
 
 
@@ -147,5 +139,5 @@ def test_a_thousand_copies_of_a_letter_are_not_compared_in_pairs(
     compared = []
     monkeypatch.setattr(duplicates, "jaccard", lambda a, b: compared.append(1) or jaccard(a, b))
     texts = [f"{LONG} name{i}" for i in range(1000)]
-    assert find(texts, [True] * 1000).kept.sum() == 1
+    assert (find(texts, [True] * 1000).reasons == "").sum() == 1
     assert len(compared) == 999

@@ -3,8 +3,8 @@
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, islice
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 ROWS = 1024
 """Rows that are stored at a time: of texts of 2 MB the most that an array holds."""
-_Row = TypeVar("_Row")
 
 
 class Cells(Sequence[Any]):
@@ -53,10 +52,11 @@ def python_values(column: pa.Array) -> list[Any]:
     64 bits is the shortest decimal that means it there, as others print it. Raises what
     ``to_pylist`` raises."""
     array = plain(column)
-    if not (pa.types.is_float16(array.type) or pa.types.is_float32(array.type)):
-        return list(array.to_pylist())
-    numbers, missing = array.to_numpy(zero_copy_only=False), array.is_null().to_pylist()
-    return [None if no else float(str(x)) for x, no in zip(numbers, missing, strict=True)]
+    values: list[Any] = array.to_pylist()
+    if array.type in (pa.float16(), pa.float32()):
+        numbers = map(str, array.to_numpy(zero_copy_only=False))
+        return [None if x is None else float(n) for x, n in zip(values, numbers, strict=True)]
+    return values
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -72,9 +72,10 @@ def plain(array: pa.Array) -> pa.Array:
 def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
     """Return the ``width`` columns of rows of text or None, as they come, see ``mapped``."""
     schema = pa.schema([(str(number), pa.string()) for number in range(width)])
+    source = iter(rows)
     blocks = (
         pa.record_batch([*map(pa.array, zip(*block, strict=True), schema.types)], schema)
-        for block in blocks_of(rows, ROWS)
+        for block in iter(lambda: list(islice(source, ROWS)), [])
     )
     return [Cells(column) for column in mapped(schema, blocks).columns]
 
@@ -89,27 +90,20 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
         return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
 
 
-def blocks_of(rows: Iterable[_Row], most: int) -> Iterator[list[_Row]]:
-    """Iterate over rows in lists of at most so many."""
-    source = iter(rows)
-    return iter(lambda: list(islice(source, most)), [])
+def as_arrow(column: Any) -> pa.ChunkedArray:
+    """Return any column as Arrow has it. Raises as ``Cells.arrow``."""
+    return column.arrow() if isinstance(column, Cells) else pa.chunked_array([pa.array(column)])
 
 
-def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return cells that are text or None as an Arrow column."""
-    if isinstance(cells, Cells):
-        cells = cells.column
-    elif not isinstance(cells, pa.ChunkedArray):
-        cells = pa.chunked_array([[*cells]], pa.string())
-    return cells.cast(pa.string())
-
-
-def some(column: Any, chosen: NDArray[np.bool_]) -> Any:
-    """Return the cells that are ``chosen`` (n,), of any column of n rows, or None."""
-    if column is None or chosen.all():
+def some(column: Any, chosen: NDArray[Any]) -> Any:
+    """Return some cells of any column of n rows, or None: those that are ``chosen`` (n,), or the
+    rows of these numbers, in their order."""
+    is_mask = chosen.dtype == np.bool_
+    if column is None or (is_mask and chosen.all()):
         return column
     if hasattr(column, "dtype"):
         return column[chosen]
-    if isinstance(column, Cells):
+    if isinstance(column, Cells) and is_mask:
         return Cells(column.column.filter(chosen), column.is_json)
-    return [*compress(column, chosen.tolist())]
+    rows = np.flatnonzero(chosen) if is_mask else chosen
+    return [column[row] for row in rows.tolist()]

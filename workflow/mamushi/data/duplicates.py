@@ -14,10 +14,9 @@ et al. 2008). Shingles are computed a block at a time, twice, and not kept.
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.cells import blocks_of, some, store
+from mamushi.data.cells import some, store
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
@@ -38,24 +37,13 @@ _SLACK = 1e-9
 _Places = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Duplicates:
-    """One entry per text, of which exactly one boolean is true: a text is kept, or it goes, since
-    its key is that of one that is kept, or it is in the cluster of one with another key, or in a
-    cluster with texts of both domains."""
+class Duplicates(NamedTuple):
+    """Of each text (n,) the first one of its cluster, and why it goes: it is an ``exact`` copy of
+    that one or a ``near`` one, or a ``cross_post``, in a cluster with texts of both domains; empty
+    where it stays."""
 
     roots: NDArray[np.int64]
-    """The first text of its cluster: the one that is kept, unless the cluster is crossed."""
-    kept: NDArray[np.bool_]
-    exact: NDArray[np.bool_]
-    near: NDArray[np.bool_]
-    crossed: NDArray[np.bool_]
-
-    @classmethod
-    def none(cls, n: int) -> Self:
-        """Return what says that all of ``n`` texts stay."""
-        no = np.zeros(n, dtype=np.bool_)
-        return cls(np.arange(n), ~no, no, no, no)
+    reasons: NDArray[np.str_]
 
 
 def key(text: str) -> str:
@@ -63,41 +51,23 @@ def key(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).lower().split())
 
 
-def shingles(text: str, words: int) -> frozenset[str]:
-    """Return the sets of ``words`` consecutive words of a spaced key; a shorter one is one
-    shingle."""
-    tokens = text.split()
-    if len(tokens) < words:
-        return frozenset([text])
-    return frozenset(" ".join(tokens[i : i + words]) for i in range(len(tokens) - words + 1))
-
-
-def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Return |a & b| / |a | b|."""
-    shared = len(a & b)
-    return shared / (len(a) + len(b) - shared)
-
-
 def find_duplicates(
     texts: Sequence[str], forget: NDArray[np.bool_], *, threshold: float | None, words: int
 ) -> Duplicates:
     """Return which texts stay, and why the others go; without a ``threshold`` exact copies alone.
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
-    index = np.arange(len(texts))
     (keys,) = store(zip(map(key, texts)))
     roots = same_key = first_of_key(keys)
+    is_first = same_key == np.arange(len(texts))
     if threshold is not None:
         unique, code = np.unique(same_key, return_inverse=True)
-        (keys,) = store(zip(map(spaced, some(keys, same_key == index))))
+        (keys,) = store(zip(map(spaced, some(keys, is_first))))
         roots = unique[near_roots(keys, threshold, words)][code]
-    has_forget = np.bincount(roots, weights=forget, minlength=len(texts)) > 0
-    has_retain = np.bincount(roots, weights=~forget, minlength=len(texts)) > 0
-    crossed = (has_forget & has_retain)[roots]
-    kept = (roots == index) & ~crossed
+    size, n_forget = (np.bincount(roots, by, len(texts))[roots] for by in (None, forget))
     # An exact copy of a near duplicate is itself a near duplicate of the text that is kept.
-    exact = (same_key == roots) & (roots != index) & ~crossed
-    near = ~(kept | exact | crossed)
-    return Duplicates(roots, kept, exact, near, crossed)
+    is_kept = roots == np.arange(len(texts))
+    conditions = [(n_forget > 0) & (n_forget < size), is_kept, same_key == roots]
+    return Duplicates(roots, np.select(conditions, ["cross_post", "", "exact"], "near"))
 
 
 def first_of_key(keys: Iterable[str]) -> _Places:
@@ -124,8 +94,9 @@ def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
         return items
 
     @lru_cache(maxsize=4096)
-    def shingles_of(row: int) -> frozenset[str]:
-        return shingles(keys[row], words)
+    def shingles(row: int) -> frozenset[tuple[str, ...]]:
+        tokens = keys[row].split()
+        return frozenset(zip(*(tokens[place:] for place in range(words)), strict=False))
 
     at, step = np.arange(len(rows) - 1), 1
     while len(at):
@@ -139,7 +110,7 @@ def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
         for pair in np.flatnonzero((left >= least) & apart).tolist():
             i, j = int(rows[at[pair]]), int(rows[to[pair]])
             low, high = np.sort(root(np.array([i, j])))
-            if low != high and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
+            if low != high and jaccard(shingles(i), shingles(j)) >= threshold:
                 parent[high] = low
         if step.bit_count() == 1:
             # A thousand copies of a form letter are one cluster after the first step: shingles of
@@ -152,15 +123,21 @@ def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
     return root(parent)
 
 
+def jaccard(a: frozenset[Any], b: frozenset[Any]) -> float:
+    """Return |a & b| / |a | b|."""
+    shared = len(a & b)
+    return shared / (len(a) + len(b) - shared)
+
+
 def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArray[Any], ...]:
     """Return the sizes (n,) of the sets of shingles and, of the shingles in their prefixes, the
     hash, the row and the place in it."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint32)
-    sizes, hashes, rows, places = [], [], [], []
-    for _, hashed, _ in _blocks(keys, words, "counted for near-duplicates"):
+    blocks = []
+    for _, _, hashed in _blocks(keys, words, "counted for near-duplicates"):
         np.add.at(counters, (hashed % slots).astype(np.int64), 1)
-    for row, hashed, texts in _blocks(keys, words, "compared for near-duplicates"):
+    for texts, row, hashed in _blocks(keys, words, "compared for near-duplicates"):
         count = counters[(hashed % slots).astype(np.int64)]
         order = np.lexsort((hashed, count, row))
         size = np.bincount(row, minlength=len(texts)).astype(np.int32)
@@ -168,38 +145,33 @@ def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArra
         prefix = size - np.ceil(threshold * size - _SLACK) + 1
         # Of a shingle that no other text has, its place alone counts.
         inside = (place < prefix[row]) & (count[order] > 1)
-        sizes.append(size)
-        hashes.append(hashed[order][inside])
-        rows.append(row[inside] + texts.start)
-        places.append(place[inside])
-    return tuple(np.concatenate(columns) for columns in (sizes, hashes, rows, places))
+        blocks.append((size, hashed[order][inside], row[inside] + texts.start, place[inside]))
+    return tuple(map(np.concatenate, zip(*blocks, strict=True)))
 
 
 def _blocks(
     keys: Sequence[str], words: int, purpose: str
-) -> Iterator[tuple[_Places, NDArray[np.uint64], range]]:
-    """Yield the shingles of blocks of texts, see ``_hashed``, and which texts they are of."""
-    start = 0
+) -> Iterator[tuple[range, _Places, NDArray[np.uint64]]]:
+    """Yield blocks of texts with their distinct shingles: the number of the text in its block, and
+    a hash of 52 bits, ascending. A text of fewer words than a shingle has none: it is like no
+    other."""
     with Progress(len(keys), purpose, "text") as progress:
-        for block in blocks_of(keys, ROWS):
-            yield *_hashed(block, words), range(start, start + len(block))
-            progress.advance(len(block))
-            start += len(block)
-
-
-def _hashed(keys: Sequence[str], words: int) -> tuple[_Places, NDArray[np.uint64]]:
-    """Return the distinct shingles of some keys, as the number of the key and a hash of 52 bits,
-    ascending. A key of fewer words than a shingle has none: it is like no other."""
-    divided = pc.split_pattern(pa.array(keys, pa.string()), " ")
-    encoded = divided.values.dictionary_encode()
-    of_words = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False))
-    word = of_words[encoded.indices.to_numpy()]
-    offsets = divided.offsets.to_numpy().astype(np.int64)
-    row = np.repeat(np.arange(len(keys)), np.diff(offsets))
-    starts = np.flatnonzero(np.arange(len(word)) + words <= offsets[1:][row])
-    hashed = word[starts]
-    for place in range(1, words):
-        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place]
-    packed = np.sort((row[starts].astype(np.uint64) << np.uint64(52)) | hashed >> np.uint64(12))
-    packed = packed[np.diff(packed, prepend=packed[:1] + np.uint64(1)) > 0]
-    return (packed >> np.uint64(52)).astype(np.int64), packed & np.uint64(2**52 - 1)
+        for start in range(0, len(keys), ROWS):
+            texts = keys[start : start + ROWS]
+            divided = pc.split_pattern(pa.array(texts, pa.string()), " ")
+            encoded = divided.values.dictionary_encode()
+            of_words = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False))
+            word = of_words[encoded.indices.to_numpy()]
+            offsets = divided.offsets.to_numpy().astype(np.int64)
+            row = np.repeat(np.arange(len(texts)), np.diff(offsets))
+            starts = np.flatnonzero(np.arange(len(word)) + words <= offsets[1:][row])
+            hashed = word[starts]
+            for place in range(1, words):
+                hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place]
+            packed = np.sort(
+                (row[starts].astype(np.uint64) << np.uint64(52)) | hashed >> np.uint64(12)
+            )
+            packed = packed[np.diff(packed, prepend=packed[:1] + np.uint64(1)) > 0]
+            row = (packed >> np.uint64(52)).astype(np.int64)
+            yield range(start, start + len(texts)), row, packed & np.uint64(2**52 - 1)
+            progress.advance(len(texts))

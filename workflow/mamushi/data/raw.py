@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mamushi.data.cells import some
 from mamushi.data.duplicates import Duplicates, find_duplicates, first_of_key
 from mamushi.errors import UserError
 
@@ -19,8 +20,7 @@ class Raw:
     """Parallel columns with one entry a row, in the order of the files. What else a loader, a file
     in ``data/loaders``, declares is in docs/templates/two_files.py.
 
-    A room beside the core that needs more gives a subclass: ``build_examples`` asks it what
-    copies are.
+    The methods say what copies are; a room beside the core gives a subclass with its own.
     """
 
     ids: Sequence[str]
@@ -47,18 +47,11 @@ class Raw:
     extra_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the metadata of the examples say beside their origin, ready for JSON."""
 
-    def take(self, rows: Sequence[int], **changes: Any) -> Self:
-        """Return some ``rows``, in their order and as often as they are named, with ``changes`` of
-        columns."""
-
-        def taken(column: Any) -> Any:
-            if isinstance(column, np.ndarray):
-                return column[np.asarray(rows, dtype=np.int64)]
-            return None if column is None else [column[row] for row in rows]
-
+    def take(self, chosen: NDArray[Any], **changes: Any) -> Self:
+        """Return some rows, as ``cells.some``, with ``changes`` of columns."""
         names = ("ids", "texts", "forget", "section", "stratum", "places", "group")
-        columns = {name: taken(getattr(self, name)) for name in (*names, "log_density_ratio")}
-        labels = {name: taken(column) for name, column in self.labels.items()}
+        columns = {n: some(getattr(self, n), chosen) for n in (*names, "log_density_ratio")}
+        labels = {name: some(column, chosen) for name, column in self.labels.items()}
         return replace(self, **{**columns, "labels": labels, **changes})
 
     def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:

@@ -15,7 +15,6 @@ UNSPACED = rf"[[{SCRIPTS}\p{{Line_Break=SA}}\u30FC\uFF70]--\p{{P}}]"
 Thai, Lao, Khmer, Myanmar and others whose lines break at words that only a dictionary knows."""
 OPENING = r"[\p{Ps}\p{Pi}]"
 """Goes with what stands behind it; all other punctuation with what stands before it."""
-_WORD = re.compile(r"\S+")
 LETTER = regex.compile(UNSPACED, regex.V1)
 PIECES = regex.compile(
     rf"{OPENING}{{0,3}}(?={UNSPACED})\X(?:(?=[[\p{{P}}\p{{Cf}}]--{OPENING}])\X)*+"
@@ -24,7 +23,6 @@ PIECES = regex.compile(
 )
 """The words of what is written without spaces: in a row of other letters there is one."""
 _PARTS = regex.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED}).)+", regex.V1 | regex.DOTALL)
-EXTENDING = regex.compile(r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]")
 
 
 def has_unspaced(text: str) -> bool:
@@ -41,21 +39,10 @@ def spaced(text: str) -> str:
 
 def begins(text: str, start: int, stop: int) -> list[int]:
     """Return where the words of a part of a text begin."""
-    plain = text.isascii()
-    unspaced = not plain and LETTER.search(text, start, stop) is not None
-    runs = [run.span() for run in _WORD.finditer(text, start, stop)]
-    if unspaced:
+    runs = [run.span() for run in re.compile(r"\S+").finditer(text, start, stop)]
+    if has_unspaced(text[start:stop]):
         runs = [match.span() for run in runs for match in PIECES.finditer(text, *run)]
-    places = [begin for begin, _ in runs]
-    if plain or EXTENDING.search(text, start, stop) is None:
-        return places
-    return [place for place in places if place == start or not inside(text, place)]
-
-
-def inside(text: str, place: int) -> bool:
-    """Return whether a mark at a place goes with the space before it."""
-    spaced = place > 0 and unicodedata.category(text[place - 1]) == "Zs"
-    return spaced and EXTENDING.match(text, place) is not None
+    return [begin for begin, _ in runs]
 
 
 def units(text: str) -> Iterator[str]:

@@ -49,8 +49,9 @@ def split_sections(
     rows without one then fill up what is left.
     """
     sections = np.array(ready, dtype=object)
-    open_rows = np.flatnonzero(np.fromiter((name is None for name in ready), bool, len(ready)))
-    cells = _cells(forget, strata, open_rows)
+    frame = pd.DataFrame({"forget": forget, "stratum": strata}, dtype=object)
+    by_cell = frame[pd.isna(sections)].groupby(["forget", "stratum"], sort=False)
+    cells = {cell: rows.index.to_numpy() for cell, rows in by_cell}
     if not cells:
         return sections
     names = np.array([name for name in SECTIONS if shares.get(name)], dtype=object)
@@ -77,33 +78,18 @@ def split_sections(
     return sections
 
 
-def _cells(
-    forget: NDArray[np.bool_], strata: Sequence[str], rows: NDArray[np.int64]
-) -> dict[tuple[bool, str], NDArray[np.int64]]:
-    """Return those of ``rows`` that are in each stratum of each domain, in the order in which these
-    come up."""
-    frame = pd.DataFrame({"forget": forget[rows], "stratum": np.array(strata, object)[rows]})
-    cells = frame.groupby(["forget", "stratum"]).indices.items()
-    by_first = sorted(cells, key=lambda cell: cell[1][0])
-    return {(bool(domain), stratum): rows[at] for (domain, stratum), at in by_first}
-
-
 def with_group_sections(
     ready: Sequence[str | None], groups: Sequence[str | None], places: Sequence[str]
 ) -> list[str | None]:
     """Return the ready-made sections, where a row without one has that of its group. Raises
     ``UserError`` for a group with two of them."""
     frame = pd.DataFrame({"section": ready, "group": groups}, dtype=object)
-    known = frame.dropna()
-    first = known.drop_duplicates("group").reset_index().set_index("group")
-    clash = known[known["section"] != known["group"].map(first["section"])]
-    if len(clash):
-        row, (section, group) = clash.index[0], clash.iloc[0]
-        problem = f"group {group!r} is in the section {section!r} here, and in "
-        problem += f"{first['section'][group]!r} in {places[first['index'][group]]}"
+    of_group = frame["group"].map(frame.dropna().groupby("group")["section"].first())
+    filled = frame["section"].fillna(of_group)
+    if (clash := (filled != of_group) & of_group.notna()).any():
+        row = int(clash.argmax())
         do = "give each group one section, or set the dataset's 'group' to null"
-        raise UserError(problem, where=places[row], do=do)
-    filled = frame["section"].where(frame["section"].notna(), frame["group"].map(first["section"]))
+        raise UserError(f"group {groups[row]!r} is in two sections", where=places[row], do=do)
     return [section if isinstance(section, str) else None for section in filled]
 
 

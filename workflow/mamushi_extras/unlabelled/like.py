@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from mamushi.data.cells import some
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
 from mamushi.data.raw import Raw, Rows
 from mamushi.errors import UserError
@@ -144,10 +143,7 @@ def pass_screen(
         screen = Screen(**load_file(forget["screened"]))
     else:
         screen, passing = screen_texts(examples, raw.texts, forget["screen"])
-        names = ("ids", "texts", "forget", "section", "stratum", "places", "group")
-        columns = {name: some(getattr(raw, name), passing) for name in names}
-        labels = {name: some(column, passing) for name, column in raw.labels.items()}
-        raw = replace(raw, **columns, labels=labels)
+        raw = raw.take(passing)
     n, rows, m = len(raw.ids), int(screen.rows[0]), len(examples)
     others = [row.text for row in beside if row.key != "like"]
     margins = screen.margins(examples, [*raw.texts, *others])

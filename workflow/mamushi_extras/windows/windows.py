@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
-from mamushi.data.scripts import begins, inside
+from mamushi.data.scripts import begins
 from mamushi.errors import UserError
 from mamushi.io.domains import TURNS
 from mamushi.selection.crossfit import Task
@@ -40,8 +40,7 @@ def window_spans(text: str, words: int, paragraphs: str | None) -> Iterator[Wind
     """
     edges = [0, len(text)]
     if paragraphs is not None:
-        ends = (match.end() for match in BREAKS[paragraphs].finditer(text))
-        edges[1:1] = [end for end in ends if text.isascii() or not inside(text, end)]
+        edges[1:1] = [match.end() for match in BREAKS[paragraphs].finditer(text)]
     for start, stop in pairwise(edges):
         places = begins(text, start, stop)
         n, begin = len(places), [*places, stop]
@@ -72,8 +71,7 @@ class DocumentRows(Raw):
         first = np.unique(codes, return_index=True)[1]
         joined = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
         copies = find_duplicates(joined, self.forget[rows][first], **settings)
-        masks = (copies.kept, copies.exact, copies.near, copies.crossed)
-        return Duplicates(first[copies.roots][codes], *(mask[codes] for mask in masks))
+        return Duplicates(first[copies.roots][codes], copies.reasons[codes])
 
 
 def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
@@ -97,7 +95,7 @@ def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     groups = raw.group or raw.ids
     group = [groups[row] or raw.ids[row] for row in rows]
     metadata = {**raw.extra_metadata, "windows": {**settings, "labelled": labelled}}
-    divided = raw.take(rows, ids=ids, texts=texts, group=group, extra_metadata=metadata)
+    divided = raw.take(np.array(rows), ids=ids, texts=texts, group=group, extra_metadata=metadata)
     # No template is of a part of a conversation.
     divided = replace(divided, labels={n: c for n, c in divided.labels.items() if n != TURNS})
     return divided if is_cut or not labelled else DocumentRows(**vars(divided))
