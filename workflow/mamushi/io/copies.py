@@ -1,7 +1,7 @@
 """What lies at a URL, by the names of its copy in ``results``: no server is asked here.
 
 A configuration names URLs, a run reads copies. A URL has one copy, of the content that its receipt
-tells; ``data.remote`` fetches it.
+tells; the room `remote` fetches it.
 """
 
 import hashlib

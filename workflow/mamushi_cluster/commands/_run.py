@@ -97,13 +97,14 @@ def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None)
 
 def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
     """Fetch what lies at the URLs of configurations, and of the folder's own: what is not here and,
-    with ``refresh``, what may be another by now. Raises ``UserError`` as ``remote.fetch_copy``."""
+    with ``refresh``, what may be another by now. Raises ``UserError`` as ``fetch_copy``."""
     from mamushi.config.sources import fetched_urls
-    from mamushi.data import remote
 
     files = [*filter(Path.is_file, [Path("config.yaml")]), *configfiles]
     for url in {url: 0 for path in files for url in fetched_urls(read(path)).values()}:
-        remote.fetch_copy(url, refresh=refresh)
+        from mamushi_extras.remote.fetching import fetch_copy
+
+        fetch_copy(url, refresh=refresh)
 
 
 def is_dry(args: argparse.Namespace) -> bool:

@@ -23,24 +23,24 @@ def local_path(value: str) -> Path:
 def fetched_place(args: argparse.Namespace, name: str) -> Path:
     """Return the file that an option names, of a URL, or of DATA as the id of a data set of the
     hub, its copy as the original is now; the option then has the URL as configurations name it.
-    Raises ``UserError`` as ``remote.fetch_copy``."""
+    Raises ``UserError`` as ``fetching.fetch_copy``."""
     value = getattr(args, name)
     path = local_path(value).expanduser().absolute()
     is_id = name == "data" and DATASET_ID.fullmatch(value) and format_of(path) is None
     is_id = is_id and not path.parent.exists()
     if not (is_id or is_remote(value)):
         return path
-    from mamushi.data import remote
+    from mamushi_extras.remote import fetching
 
     url = f"hf://datasets/{value}" if is_id else value
     try:
-        pinned = remote.pinned(url) if url.startswith("hf:") else url
+        pinned = fetching.pinned(url) if url.startswith("hf:") else url
     except UserError as error:
         if not is_id:
             raise
         problem = f"no such file here; and of the hub: {error.problem}"
         raise UserError(problem, where=value, do=error.do) from None
-    copy = remote.fetch_copy(pinned, refresh=True)
+    copy = fetching.fetch_copy(pinned, refresh=True)
     setattr(args, name, unsigned(pinned))
     return copy.absolute()
 

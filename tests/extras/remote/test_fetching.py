@@ -11,10 +11,10 @@ import fsspec
 import pytest
 
 from mamushi.cli import main
-from mamushi.data import remote
 from mamushi.errors import UserError
 from mamushi.io.copies import local_path, receipt_path, unsigned
 from mamushi.io.digests import content_digests
+from mamushi_extras.remote import fetching
 from tests.support.servers import COMMIT, Hub, Site, serving
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(500))
@@ -31,37 +31,37 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 def test_a_file_is_fetched_once_and_known_again(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
-    copy = remote.fetch_copy(url)
+    copy = fetching.fetch_copy(url)
     assert (copy.name, copy.read_bytes()) == ("texts.csv", TABLE)
     asked = len(site.asked)
-    assert remote.fetch_copy(url) == copy
+    assert fetching.fetch_copy(url) == copy
     assert len(site.asked) == asked, "a job must not ask the server"
     assert json.loads(receipt_path(url).read_text())["url"] == url
     assert [*content_digests([str(receipt_path(url))])] == ["texts.csv"]
     site.files["/data/texts.csv"] = TABLE + b"one more,1\n"
-    assert remote.fetch_copy(url).read_bytes() == TABLE
-    assert remote.fetch_copy(url, refresh=True).read_bytes().endswith(b"one more,1\n")
+    assert fetching.fetch_copy(url).read_bytes() == TABLE
+    assert fetching.fetch_copy(url, refresh=True).read_bytes().endswith(b"one more,1\n")
     copy.write_bytes(b"text,bad\nby hand,1\n")
     with pytest.raises(UserError, match=r"texts\.csv: has changed since it was fetched"):
         content_digests([str(receipt_path(url))])
-    assert remote.fetch_copy(url).read_bytes().endswith(b"one more,1\n")
+    assert fetching.fetch_copy(url).read_bytes().endswith(b"one more,1\n")
 
 
 def test_what_broke_off_is_no_copy(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     site.breaks_after = 2000
     with pytest.raises(UserError, match=r"texts.csv: cannot be fetched \(\w+\); check the path"):
-        remote.fetch_copy(url)
+        fetching.fetch_copy(url)
     assert not local_path(url).exists()
     site.breaks_after = None
-    assert remote.fetch_copy(url).read_bytes() == TABLE
+    assert fetching.fetch_copy(url).read_bytes() == TABLE
 
 
 def test_a_failure_is_one_line_without_secrets(site: Site) -> None:
     site.status = 403
     line = rf"^{site.url}/data/texts.csv: cannot be fetched \(FileNotFoundError 403\)"
     with pytest.raises(UserError, match=line) as caught:
-        remote.fetch_copy(f"{site.url}/data/texts.csv?{SECRET}")
+        fetching.fetch_copy(f"{site.url}/data/texts.csv?{SECRET}")
     assert "s3cret" not in str(caught.value)
 
 
@@ -69,19 +69,19 @@ def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"
     assert unsigned(signed) == f"{url}?page=2"
-    assert remote.fetch_copy(signed) == local_path(f"{url}?page=2") != local_path(url)
+    assert fetching.fetch_copy(signed) == local_path(f"{url}?page=2") != local_path(url)
     assert (f"/data/texts.csv?page=2&{SECRET}&se=2026", None) in site.asked
     assert "s3cret" not in "".join(p.read_text() for p in Path().rglob("*.json"))
 
 
 FETCH = """
 import sys
-from mamushi.data import remote
+from mamushi_extras.remote import fetching
 for url in sys.argv[1:]:
     try:
-        url = remote.pinned(url)
-        print(url, remote.fetch_copy(url, refresh=True))
-    except remote.UserError as error:
+        url = fetching.pinned(url)
+        print(url, fetching.fetch_copy(url, refresh=True))
+    except fetching.UserError as error:
         print(error)
 """
 SPLITS = """---
@@ -163,9 +163,9 @@ def test_no_server_says_where_outside_of_its_copy_a_file_lies(
     monkeypatch.chdir(tmp_path)
     files = fsspec.filesystem("memory")
     files.pipe("/evil", TABLE)
-    monkeypatch.setattr(remote, "_remote_files", lambda *_: (files, {"/evil": name}))
+    monkeypatch.setattr(fetching, "_remote_files", lambda *_: (files, {"/evil": name}))
     with pytest.raises(UserError, match="cannot be fetched"):
-        remote.fetch_copy("s3://bucket/data")
+        fetching.fetch_copy("s3://bucket/data")
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
