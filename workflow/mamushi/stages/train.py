@@ -1,10 +1,9 @@
 """Models that are trained: tiny ones from nothing, endpoints, and retrained models."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.sections import Training
@@ -18,24 +17,24 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mamushi.lm.tokens import Span, TokenSet
-
-    Spans = Mapping[str, Sequence[Span]]
+    from mamushi.lm.tokens import TokenSet
 
 GPU = ("base_model", "finetune")
 
 
-def sizes_of(config: Config, model: str) -> dict[str, Any]:
-    """Return what a tiny model is built of."""
-    no_sizes = ("training", "contaminated", "base", "pretraining")
-    return {key: v for key, v in config["models"][model].items() if key not in no_sizes}
+NO_SIZES = ("training", "contaminated", "base", "pretraining")
+"""Keys of a tiny model that do not say what it is built of."""
 
 
 class BaseModel(Settings):
     """The tiny model's definition."""
 
     name: str = setting(lambda config, model: model)
-    sizes: dict[str, Any] = setting(sizes_of)
+    sizes: dict[str, Any] = setting(
+        lambda config, model: {
+            key: value for key, value in config["models"][model].items() if key not in NO_SIZES
+        }
+    )
     pretraining: dict[str, Any] = setting("models.{model}.pretraining")
 
 
@@ -46,21 +45,17 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
 
     from mamushi.lm import device, loading, tiny
 
-    training = settings.pretraining
-    texts: list[str] = []
+    training, texts = settings.pretraining, list[str]()
     for path in examples:
         table = parquet.read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
-        mask = pc.and_(
-            pc.equal(table["section"], training["section"]),
-            pc.is_in(table["domain"], value_set=pa.array(training["domains"], pa.string())),
-        )
-        texts.extend(table["text"].filter(mask).to_pylist())
+        rows = pc.equal(table["section"], training["section"])
+        rows = pc.and_(rows, pc.is_in(table["domain"], pa.array(training["domains"])))
+        texts += table["text"].filter(rows).to_pylist()
     model, tokenizer = tiny.build(settings.sizes, texts, training["seed"])
     device.reproducible(training["seed"])
     model.to(device.accelerator("fp32").device)
     log = tiny.pretrain(model, tokenizer, texts, training, training["seed"])
     model.to("cpu")
-
     card = loading.save_base(out, settings.name, model, tokenizer)
     parquet.write_table(out / "train_log.parquet", schemas.TRAIN_LOG, log)
     write_json(out / "card.json", {**card, "provenance": job.origin})
@@ -105,33 +100,35 @@ def finetune(
     """Fine-tune a base model on a section's texts, without those of a removal list, or with spans
     of tokens left out of the loss, and measure it where ``evaluation`` are settings for that. A
     killed run of the same origin goes on from its state."""
-    from mamushi.lm import device
+    from mamushi.lm import batches, device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
-    from mamushi.lm.tokens import read_spans, read_tokens
+    from mamushi.lm.tokens import read_tokens, subset
     from mamushi.lm.training import finetune
 
     training = settings.training
-    removed = (
-        parquet.read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist() if removal else []
-    )
     section = read_tokens(tokens, examples, settings.section, training.max_length)
-    read = reading(section, settings, removed, read_spans(spans) if spans else None)
+    removed = {*parquet.read_table(removal, schemas.REMOVALS)["id"].to_pylist()} if removal else ()
+    masked, remaining, weight = _without(section, settings.domains, removed, spans)
+    texts = subset(masked, remaining.nonzero()[0])
+    # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
+    counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
+    steps = batches.steps(counted, training.batch_size, training.epochs)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
     log = finetune(
         model,
-        read.texts,
+        texts,
         training.model_dump() | job.execution.model_dump(),
         seed=settings.seed,
         accelerator=accelerator,
-        total=read.steps,
+        total=steps,
         name=settings.role,
         checkpoint=checkpoint_of(card, job),
-        remaining=read.remaining,
+        remaining=remaining,
     )
     save_trained(tensors, model, job.origin)
     record_training(
@@ -139,49 +136,33 @@ def finetune(
         accelerator,
         schemas.TRAIN_LOG,
         log,
-        texts=len(read.texts),
-        removed=len({*removed}),
-        steps=read.steps,
+        texts=len(texts),
+        removed=len(removed),
+        steps=steps,
         trained_parameters=model.num_parameters(only_trainable=True),
         trained_tensors=sum(p.requires_grad for p in model.parameters()),
-        **({} if read.mass is None else {"mass": read.mass}),
+        **({} if weight is None else {"mass": weight}),
     )
     # It makes room for the model that is measured.
     del model, accelerator
     finish_training(job, evaluation, trained=tensors, unlearned=None)
 
 
-class Reading(NamedTuple):
-    """What a training reads: its ``texts``, of which of the section's texts they are (n,), and in
-    how many ``steps``; ``mass`` is the sum of their tokens' weights where some are left out."""
-
-    texts: TokenSet
-    remaining: NDArray[np.bool_]
-    steps: int
-    mass: float | None = None
-
-
-def reading(
-    section: TokenSet, settings: FineTune, removed: Collection[str], spans: Spans | None
-) -> Reading:
-    """Return the section's texts of the domains that are trained on, without those ``removed``, or
-    with the ``spans`` left out."""
+def _without(
+    section: "TokenSet", domains: list[str], removed: Collection[str], spans: Path | None
+) -> "tuple[TokenSet, NDArray[np.bool_], float | None]":
+    """Return a section's texts as they are read, which of them are trained on (n,), those of the
+    ``domains`` less the ``removed`` ones, and the sum of their weights where ``spans`` are left
+    out in the place of texts."""
     import numpy as np
 
-    from mamushi.lm.batches import steps
-    from mamushi.lm.tokens import masked, mass, subset
+    from mamushi.lm.tokens import masked, mass, read_spans
 
-    training, weight, texts = settings.training, None, section
     if spans is None:
-        remaining = np.isin(section.domains.astype(str), settings.domains)
+        remaining = np.isin(section.domains.astype(str), domains)
         remaining &= ~np.isin(section.ids.astype(str), np.array([*removed], dtype=str))
-    else:
-        texts = masked(section, spans)
-        masses = mass(texts, section)
-        remaining = masses > 0
-        # Weights are fp32: what should be a whole number must not lose a step by its last digit.
-        weight = round(float(masses[remaining].sum()), 3)
-    texts = subset(texts, np.flatnonzero(remaining))
-    # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
-    counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
-    return Reading(texts, remaining, steps(counted, training.batch_size, training.epochs), weight)
+        return section, remaining, None
+    texts = masked(section, read_spans(spans))
+    masses = mass(texts, section)
+    # Weights are fp32: what should be a whole number must not lose a step by its last digit.
+    return texts, masses > 0, round(float(masses[masses > 0].sum()), 3)
