@@ -135,12 +135,10 @@ def test_trained_in_fp32_and_embedded_in_bf16(family: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("family", "changes"), [("gpt2", {"n_positions": 6}), ("mamba", {})])
 def test_texts_are_cut_at_the_positions_that_a_model_has(
-    family: str, changes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    family: str, changes: dict[str, int], tmp_path: Path
 ) -> None:
     write_model(family, tmp_path, **changes)
-    said, tokens = capsys.readouterr().err, tmp_path / "tokens.parquet"
-    line = "texts are cut at 6 tokens: the model has positions for no more"
-    assert (line in said) == bool(changes)
+    tokens = tmp_path / "tokens.parquet"
     longest = max(map(len, read_table(tokens, schemas.TOKENS)["tokens"].to_pylist()))
     assert longest == 6 if changes else longest > 6
     assert read_metadata(tokens).get("positions") == (6 if changes else None)

@@ -8,7 +8,7 @@ from typing import Any
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.config.sources import files, unlabelled, vector_files
 from mamushi.errors import UserError, located
-from mamushi.io.digests import content_digests, of
+from mamushi.io.digests import content_digests
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.registry import plugin, readers_of
@@ -65,13 +65,8 @@ def examples(
         raise UserError(NO_PATH, where=f"datasets.{settings.dataset}")
     with located(f"dataset {settings.dataset}"):
         raw = loader.code.load(settings.loader, cache)
-        table, copies, counts = build_examples(
-            raw,
-            settings.sections,
-            settings.limit,
-            settings.data,
-            drop_duplicates=settings.drop_duplicates,
-        )
+        how = (settings.sections, settings.limit, settings.data)
+        table, copies, counts = build_examples(raw, *how, drop_duplicates=settings.drop_duplicates)
     # Else the digests would be of what nobody ranked.
     now = content_digests(files({"kind": settings.kind, **settings.loader}))
     for name, digest in settings.inputs.items():
@@ -80,10 +75,11 @@ def examples(
     for name, n in counts["sections"].items():
         texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
         print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
-    parquet.write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
+    about = dict(raw.extra_metadata)
+    parquet.write_table(examples, schemas.EXAMPLES, table, metadata=about)
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
-    origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.extra_metadata)}
+    origin = {"examples": digest, "rows": _rows_of(settings) | about}
     parquet.write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
     write_json(card, data_card(job.origin["settings"], raw, counts, digest))
 
@@ -99,16 +95,14 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
     return {"kind": "table", "column": loader["id"], "text": loader["text"], **dialect}
 
 
-def vector_settings(config: Config, model: str) -> dict[str, Any]:
-    """Return the columns of ids and vectors, or how wide those of words are."""
-    embeddings = config["models"][model]["embeddings"]
-    return {key: embeddings[key] for key in ("id", "vector", "words")}
-
-
 class ImportEmbeddings(Settings):
     """Columns of vectors that were made elsewhere and the digests of the files, or ``words``."""
 
-    embedding: dict[str, Any] = setting(vector_settings)
+    embedding: dict[str, Any] = setting(
+        lambda config, model: {
+            key: config["models"][model]["embeddings"][key] for key in ("id", "vector", "words")
+        }
+    )
     inputs: dict[str, str] = setting(
         lambda config, model: content_digests(vector_files(config["models"][model]))
     )
@@ -134,18 +128,14 @@ def import_embeddings(
     from mamushi.io.vectors import ranked, write_vectors
     from mamushi.selection.word_vectors import fit_components
 
-    embedding = settings.embedding
-    columns = ranked(examples)
+    embedding, columns = settings.embedding, ranked(examples)
     if not (vectors or embedding["words"]):
         raise UserError(NO_PATH, where="embeddings.path")
     if not vectors:
-        texts = ranked(examples, "text")["text"].to_pylist()
-        components = fit_components(texts, embedding["words"])[1].astype("float16")
+        words = ranked(examples, "text")["text"].to_pylist()
+        components = fit_components(words, embedding["words"])[1].astype("float16")
         write_vectors(out, [components], columns, job.origin)
         return
-    for path in vectors:
-        if settings.inputs.get(path.name, of(path)) != of(path):
-            raise UserError("has changed since this run began", where=path, do="run again")
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
     texts = parquet.read_table(examples, schemas.EXAMPLES, ["id", "section"])
     copies = parquet.read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]

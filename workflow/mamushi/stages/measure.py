@@ -16,16 +16,17 @@ from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 GPU = ("evaluate", "generate", "judge", "relearn")
 
 
-def trains(config: Config, model: str, arm: str) -> Trains | None:
-    """Return what unlearning trained of an arm; None where it was not unlearned."""
-    return Trains.of(config, model=model) if Arm.parse(arm).unlearner else None
-
-
 class Evaluate(OpenedArm):
-    """How the model is opened and measured."""
+    """How the model is opened and measured; ``trains`` is what unlearning trained of it, if it was
+    unlearned."""
 
     evaluation: MeasuredDeep = setting("evaluation")
-    trains: Trains | None = setting(trains, default=None)
+    trains: Trains | None = setting(
+        lambda config, model, arm: (
+            Trains.of(config, model=model) if Arm.parse(arm).unlearner else None
+        ),
+        default=None,
+    )
 
 
 def evaluate(
@@ -115,9 +116,7 @@ def judge(
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
-    tables: list[dict[str, list[Any]]] = [
-        parquet.read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
-    ]
+    tables = [parquet.read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations]
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, None, settings.precision)
     answers = {}

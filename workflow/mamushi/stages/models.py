@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from typing import Any
 
 from mamushi.config import grid
@@ -50,12 +49,8 @@ def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
 
     if settings.source is None:
         raise UserError(NO_PATH, where=f"models.{settings.name}.source")
-    card = loading.inspect(
-        settings.name,
-        settings.source,
-        revision=settings.revision,
-        contaminated=settings.contaminated,
-    )
+    how: Any = settings.model_dump(include={"name", "source", "revision", "contaminated"})
+    card = loading.inspect(**how)
     source = card["source"]
     if card["revision"] is None and not os.path.isabs(source):
         # As seen from the card, so that a project can be moved or copied.
@@ -79,16 +74,12 @@ def tokens(
     from mamushi.lm.tokens import CHATS, write_tokens
 
     card = read_json(model_card)
-    positions = card["max_positions"]
-    if positions is not None and positions < settings.max_length:
-        words = f"texts are cut at {positions} tokens: the model has positions for no more"
-        print(words, file=sys.stderr, flush=True)
     write_tokens(
         out,
         parquet.read_table(examples, schemas.EXAMPLES, ["id", "text", CHATS]),
         loading.open_tokenizer(model_card),
         max_length=settings.max_length,
-        positions=positions,
+        positions=card["max_positions"],
         vocabulary_size=card["vocabulary_size"],
         provenance=job.origin,
         answers=parquet.read_metadata(examples).get("assistant_only_loss", False),
