@@ -11,7 +11,6 @@ from mamushi.evidence.diagnostics import SelectorScores, calibration_error, diag
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
 from mamushi.evidence.tables import cost_rows, paper_rows, runtime_summary
 from mamushi.io import paths, schemas
-from mamushi.selection.pool import Pool
 
 SHIFT = 1.25
 RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
@@ -69,8 +68,7 @@ def test_calibration_of_a_few_scores_by_hand() -> None:
 def test_the_papers_numbers_stand_beside_ours() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((80, 5)).astype(np.float16)
-    pool = Pool(np.array([str(i) for i in range(80)], dtype=object), np.arange(80) < 30, x)
-    columns = geometry_columns(pool, 5)
+    columns = geometry_columns(x, np.arange(80) < 30, 5)
     run = {"dataset": "jigsaw", "model": "m", "seed": 1}
     rows = [{**run, **{k: v[i] for k, v in columns.items()}} for i in range(5)]
     row = {**run, "selector": "mamushi", **diagnose(true_ratios(20, 30))}

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, FORGET, read_table
-from mamushi.selection.arrays import Doubles
-from mamushi.selection.pool import BLOCK_BYTES, Pool
+from mamushi.selection.arrays import Doubles, Mask
+from mamushi.selection.pool import BLOCK_BYTES
 from mamushi.selection.scores import read_matrix
 
 EXACT_ROWS = 1024
@@ -30,32 +30,25 @@ SORTED_AT = 50
 """Components of each domain between whose subspaces the paper sorts the angles."""
 
 
-def read_embeddings(path: str | Path) -> Pool:
-    """Read the table ``embeddings`` alone as a pool."""
+def read_embeddings(path: str | Path) -> tuple[NDArray[np.float16], Mask]:
+    """Read the vectors (n, d) of the table ``embeddings``, and which are of forget texts (n,)."""
     table = read_table(path, schemas.EMBEDDINGS, ["id", "domain"])
-    ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
-    return Pool(ids, forget, read_matrix(path, ids))
+    return read_matrix(path, table["id"].to_numpy()), np.asarray(pc.equal(table["domain"], FORGET))
 
 
 class Domain:
-    """The centred unit rows X (n, d) of a domain of a pool, made anew in each pass over them."""
+    """The centred unit rows X (n, d) of a domain's embeddings, made anew in each pass over them, in
+    blocks of bounded memory."""
 
-    def __init__(self, pool: Pool, name: str) -> None:
-        self.name, self.embeddings = name, pool.embeddings
-        self.positions = np.flatnonzero(pool.forget == (name == FORGET))
-        totals = (x.sum(axis=0) for x in self._embedded())
-        self.mean = sum(totals, np.zeros(pool.width)) / len(self.positions)
+    def __init__(self, embeddings: NDArray[np.float16], inside: Mask) -> None:
+        self.embeddings, self.rows = embeddings, np.flatnonzero(inside)
+        total = embeddings.sum(axis=0, dtype=np.float64, where=inside[:, None])
+        self.mean = total / len(self.rows)
 
-    def _embedded(self) -> Iterator[Doubles]:
-        """Yield the embeddings in float64, in blocks of bounded memory."""
+    def __iter__(self) -> Iterator[Doubles]:
         size = max(1, BLOCK_BYTES // (8 * self.embeddings.shape[1]))
-        for start in range(0, len(self.positions), size):
-            yield self.embeddings[self.positions[start : start + size]].astype(np.float64)
-
-    def blocks(self) -> Iterator[Doubles]:
-        """Yield consecutive rows of X, in blocks of bounded memory."""
-        for x in self._embedded():
-            x -= self.mean
+        for start in range(0, len(self.rows), size):
+            x = self.embeddings[self.rows[start : start + size]].astype(np.float64) - self.mean
             norm = np.sqrt(np.einsum("ij,ij->i", x, x))
             # A sum of float16 is exact in float64, so a row at the mean is zero and not rounding.
             norm[norm == 0] = np.inf
@@ -69,52 +62,50 @@ class Spectrum(NamedTuple):
     values: Doubles
     vectors: Doubles
     variance: float
-    n: int
 
 
-def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum:
+def spectrum(domain: Domain, components: int) -> Spectrum:
     """Return the truncated SVD of the rows X (n, d), of at most ``components`` components and the
-    rank of X: with n <= ``exact`` by LAPACK's SVD of X, else by the eigenvectors of X^T X. Raises
-    ``ValueError`` when the domain's embeddings are all the same."""
-    n, d = len(rows.positions), rows.embeddings.shape[1]
-    if n <= exact:
-        x = np.concatenate(list(rows.blocks()))
+    rank of X: by LAPACK's SVD of few rows, else by the eigenvectors of X^T X. Raises ``ValueError``
+    when the domain's embeddings are all the same."""
+    d = domain.embeddings.shape[1]
+    if len(domain.rows) <= EXACT_ROWS:
+        x = np.concatenate(list(domain))
         variance = float(np.einsum("ij,ij->", x, x))
         _, values, transposed = np.linalg.svd(x, full_matrices=False)
         vectors = transposed.T
     else:
         from scipy.linalg import eigh
 
-        gram = sum((x.T @ x for x in rows.blocks()), np.zeros((d, d)))
+        gram = sum((x.T @ x for x in domain), np.zeros((d, d)))
         variance = float(np.trace(gram))
         squares, vectors = eigh(gram, subset_by_index=(max(d - components, 0), d - 1))
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
     if not variance:
-        raise ValueError(f"the {n} {rows.name} embeddings are all the same")
+        raise ValueError(f"{len(domain.rows)} embeddings of a domain are all the same")
     k = min(components, int((values > NO_VARIANCE * values[0]).sum()))
     vectors = vectors[:, :k]
     largest = np.abs(vectors).argmax(axis=0)
-    return Spectrum(values[:k], vectors * np.sign(vectors[largest, np.arange(k)]), variance, n)
+    return Spectrum(values[:k], vectors * np.sign(vectors[largest, np.arange(k)]), variance)
 
 
-def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> dict[str, Any]:
+def geometry_columns(
+    embeddings: NDArray[np.float16], forget: Mask, components: int
+) -> dict[str, Any]:
     """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K: K is
     ``components``, or less where a domain has fewer dimensions, K <= min(n1 - 1, n2 - 1, d)."""
-    domains = [Domain(pool, name) for name in DOMAINS]
-    spectra = [spectrum(rows, components, exact) for rows in domains]
+    domains = [Domain(embeddings, inside) for inside in (forget, ~forget)]
+    spectra = [spectrum(domain, components) for domain in domains]
     most = min(len(decomposed.values) for decomposed in spectra)
-    spectra = [
-        Spectrum(values[:most], vectors[:, :most], variance, n)
-        for values, vectors, variance, n in spectra
-    ]
-    power = discriminative_power(domains, *spectra)
+    spectra = [Spectrum(s.values[:most], s.vectors[:, :most], s.variance) for s in spectra]
+    power = discriminative_power(domains, spectra)
     cosines = spectra[0].vectors.T @ spectra[1].vectors
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
     # In fewer dimensions than twice as many, two subspaces cannot but meet: in the end both are
     # all of the space, with angles of 0.
-    at = max(1, min(SORTED_AT, most, pool.width // 2))
+    at = max(1, min(SORTED_AT, most, embeddings.shape[1] // 2))
     columns: dict[str, Any] = {"k": np.arange(1, most + 1)}
-    for name, (values, _, variance, _) in zip(DOMAINS, spectra, strict=True):
+    for name, (values, _, variance) in zip(DOMAINS, spectra, strict=True):
         columns[f"singular_{name}"] = values
         columns[f"variance_{name}"] = np.cumsum(values**2) / variance
         columns[f"energy_{name}"] = _shares(values**2)
@@ -126,15 +117,18 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
     }
 
 
-def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectrum) -> Doubles:
+def discriminative_power(domains: list[Domain], spectra: list[Spectrum]) -> Doubles:
     """Return the paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the
     rows of both domains as they were decomposed. Each sigma is divided by sqrt(n) of its domain,
     else the larger one would decide, and v_2j is turned so that <v_1j, v_2j> >= 0."""
-    turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
-    contrast = first.vectors * (first.values / np.sqrt(first.n))
-    contrast -= second.vectors * (turn * (second.values / np.sqrt(second.n)))
-    total, square, n = 0.0, 0.0, first.n + second.n
-    for along in (x @ contrast for rows in domains for x in rows.blocks()):
+    first, second = (
+        spectrum.vectors * (spectrum.values / np.sqrt(len(domain.rows)))
+        for domain, spectrum in zip(domains, spectra, strict=True)
+    )
+    cosines = np.einsum("ij,ij->j", spectra[0].vectors, spectra[1].vectors)
+    contrast = first - second * np.where(cosines < 0, -1.0, 1.0)
+    total, square, n = 0.0, 0.0, sum(len(domain.rows) for domain in domains)
+    for along in (x @ contrast for domain in domains for x in domain):
         total = total + along.sum(axis=0)
         square = square + (along**2).sum(axis=0)
     # The rows are centred but for what the division by their norms shifts: nothing cancels here.
@@ -164,7 +158,6 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
     """Return the numbers that the paper quotes, from the columns of ``geometry``; None where there
     are fewer components. ``power_90`` is the k that hold 90% of the discriminative power. It and
     the energies are of what the computed components hold, so compare runs of the same number."""
-    affinities = columns["affinity"][:50]
     quoted = [("angle_median", 2), ("angle_median", 50)]
     quoted += [(f"variance_{name}", 50) for name in DOMAINS]
     quoted += [(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS]
@@ -172,7 +165,8 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
     return {
         "components": components,
         **{f"power_{p}": smallest_k(columns["power_cumulative"], p / 100) for p in (90, 95)},
-        **{"affinity_min": float(min(affinities)), "affinity_max": float(max(affinities))},
+        "affinity_min": float(min(columns["affinity"][:50])),
+        "affinity_max": float(max(columns["affinity"][:50])),
         **{
             f"{name}_{k}": float(columns[name][k - 1]) if k <= components else None
             for name, k in quoted

@@ -225,10 +225,10 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
     row per number of leading components. The metadata have what the paper quotes."""
     from mamushi.evidence.geometry import geometry_columns, geometry_summary, read_embeddings
 
-    pool = read_embeddings(embeddings)
-    columns = geometry_columns(pool, settings.components)
+    vectors, forget = read_embeddings(embeddings)
+    columns = geometry_columns(vectors, forget, settings.components)
     cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
-    counts = {"n_forget": int(pool.forget.sum()), "n_retain": int((~pool.forget).sum())}
-    details = {**counts, "width": pool.width, **geometry_summary(columns)}
+    counts = {"n_forget": int(forget.sum()), "n_retain": int((~forget).sum())}
+    details = {**counts, "width": vectors.shape[1], **geometry_summary(columns)}
     metadata = {"provenance": job.origin, "details": details}
     parquet.write_table(out, schemas.GEOMETRY, {**cell, **columns}, metadata=metadata)
