@@ -51,35 +51,34 @@ def diagnose(
     """Return a row of the table ``diagnostics`` but for the run and the selector, None where a
     number is not defined. Intervals are by ``groups`` (n,), and as ``texts`` depend on each other.
     """
-    score, of_forget = scores.score, scores.forget
-    forget, retain, texts = score[of_forget], score[~of_forget], texts or Dependence()
-    # After the cell and the selector.
-    row: dict[str, float | int | None] = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:])
-    quantiles = {"min": 0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1}
-    row |= {f"forget_{name}": float(np.quantile(forget, q)) for name, q in quantiles.items()}
+    score, of_forget, texts = scores.score, scores.forget, texts or Dependence()
+    forget, retain = score[of_forget], score[~of_forget]
     mean, sd = _moments(forget)
-    row |= {
-        **{"n_forget": len(forget), "n_retain": len(retain)},
-        **{"forget_mean": mean, "forget_sd": sd, "forget_cov": sd / abs(mean) if mean else None},
-        "ties": len(forget) - len(np.unique(forget)),
-        **{"groups": texts.groups, "near_alike": texts.z},
+    quantiles = {"min": 0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1}
+    # After the cell and the selector.
+    row: dict[str, float | int | None] = {
+        **dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]),
+        **{"n_forget": len(forget), "n_retain": len(retain), "forget_mean": mean, "forget_sd": sd},
+        **{f"forget_{name}": float(np.quantile(forget, q)) for name, q in quantiles.items()},
+        **{"forget_cov": sd / abs(mean) if mean else None, "groups": texts.groups},
+        **{"ties": len(forget) - len(np.unique(forget)), "near_alike": texts.z},
     }
     if np.isnan(score).any():
         return row
     row["retain_mean"], row["retain_sd"] = _moments(retain)
+    row["fisher"], row["auc"] = fisher(forget, retain), auc(score, of_forget)
     row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=groups))
-    row |= {
-        **{"fisher": fisher(forget, retain), "auc": auc(score, of_forget), "auc_high": high},
-        # Against the right labels, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong).
-        "auc_high_mislabelled": high and min(max(0.5 + (high - 0.5) / (1 - 2 * 0.05), 0.0), 1.0),
-        "ece": calibration_error(score, of_forget),
-    }
-    if areas := fold_areas(scores):
+    row["auc_high"] = high
+    # Against the right labels, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong).
+    row["auc_high_mislabelled"] = high and min(max(0.5 + (high - 0.5) / (1 - 2 * 0.05), 0.0), 1.0)
+    row["ece"] = calibration_error(score, of_forget)
+    folds = [(score[fold], of_forget[fold]) for fold in scores.folds()]
+    if areas := [auc(*fold) for fold in folds]:
         row |= {"auc_fold_mean": float(np.mean(areas)), "auc_fold_sd": float(np.std(areas))}
         row |= {"auc_fold_min": min(areas), "auc_fold_max": max(areas)}
         # Halfway between the class means: it moves when all logits of a fold do, which reorders the
         # pooled ranking and leaves the AUC of the fold alone.
-        levels = [middle(score[fold], of_forget[fold]) for fold in scores.folds()]
+        levels = [middle(*fold) for fold in folds]
         row["fold_offset"] = float(max(levels) - min(levels))
     return row
 
@@ -90,11 +89,6 @@ def fisher(forget: Doubles, retain: Doubles) -> float | None:
     (mu1, s1), (mu2, s2) = _moments(forget), _moments(retain)
     spread = np.sqrt((s1**2 + s2**2) / 2)
     return float((mu1 - mu2) / spread) if spread else None
-
-
-def fold_areas(scores: SelectorScores) -> list[float]:
-    """Return the AUC within each fold that holds both domains, by the fold's number."""
-    return [auc(scores.score[fold], scores.forget[fold]) for fold in scores.folds()]
 
 
 def reliability(

@@ -37,18 +37,18 @@ class Proxy:
     ) -> None:
         self.texts = texts
         size = vocabulary(texts, *([held_out] if held_out else []))
+        counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
         if held_out is not None:
-            fold = np.full(len(texts), -1)
+            fold, trained = np.full(len(texts), -1), [counts]
             self.read = [token_counts(held_out, np.ones(len(held_out), dtype=bool), size)]
         else:
             forget = texts.domains == FORGET
             fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
             self.read = [token_counts(texts, fold == number, size) for number in range(PROXY_FOLDS)]
+            trained = [counts - read for read in self.read]
         self.fold = np.repeat(fold, texts.lengths)
-        counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
-        of_folds = [counts - read * (held_out is None) for read in self.read]
-        self.full = [of_fold.sum(axis=0) for of_fold in of_folds]
-        self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
+        self.full = [of_fold.sum(axis=0) for of_fold in trained]
+        self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in trained])
         self.gap = float((gold - self.start)[0])
         if self.gap <= 0:
             raise UserError("forget texts are predicted as well without the forget texts")
@@ -87,16 +87,16 @@ def predictions(
     """Yield the rows of the table ``predicted`` at increasing budgets, from a table ``scores`` or
     ``token_scores``."""
     texts = proxy.texts
-    place = {name: row for row, name in enumerate(texts.ids)}
+    row_of = {name: row for row, name in enumerate(texts.ids)}
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
-        tokens = [proxy.positions([place[name]]) for name in first["id"].to_pylist()]
+        tokens = [proxy.positions([row_of[name]]) for name in first["id"].to_pylist()]
         ends = [budget_size(beta, len(tokens)) for beta in budgets]
         cuts = np.cumsum([0, *map(len, tokens)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *tokens])
     else:
         # As `highest_spans`: of the tokens that are predicted, none of 0 is masked.
-        rows = [place[name] for name in ranking["id"].to_pylist()]
+        rows = [row_of[name] for name in ranking["id"].to_pylist()]
         every = np.concatenate([texts.offsets[row] + texts.places_of(row) for row in rows])
         score = pc.list_flatten(ranking["score"]).to_numpy()
         order = every[np.argsort(-score, kind="stable")][: int((score > 0).sum())]
