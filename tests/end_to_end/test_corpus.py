@@ -121,10 +121,9 @@ def test_a_screen_lets_those_pass_that_are_ranked(
     beside += ["--fair", "like"]
     model = ["--model", str(ranked / "ours"), "--id", "id", "--budgets", "0.3"]
     said = mamushi(folder, "rank", *data, *beside, *model, "--cores", "1").stdout
-    assert "100 of 400 texts passed, and one like the examples does with a chance of " in said
+    assert "100 of 400 texts passed\n" in said
     about = read_json(made(folder, paths.MANIFEST, beta="0.30"))
     assert (about["screen"]["texts"], about["screen"]["passed"]) == (400, 100)
-    assert about["recall"]["estimate"] <= about["screen"]["recall"]["estimate"]
     listed = paths.REMOVAL.format(**CELL, beta="0.30")
     ids = set(pq.read_table(folder / listed)["id"].to_pylist())
     assert len(ids & {f"c{i}" for i in range(0, 400, 10)}) >= 20

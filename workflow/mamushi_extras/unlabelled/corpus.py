@@ -22,7 +22,7 @@ from mamushi.io.domains import FORGET
 from mamushi.io.tables import read_metadata
 from mamushi.io.vectors import ranked
 from mamushi.selection.arrays import Doubles, Mask
-from mamushi.selection.removals import budget_of, digest_of_ids, removal_list
+from mamushi.selection.removals import digest_of_ids
 from mamushi_extras.audit.answers import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -36,8 +36,6 @@ from mamushi_extras.unlabelled.share import (
 )
 
 ShareInterval = dict[str, float | None]
-VAGUE = 0.8
-"""The width of an interval above which a share is not told."""
 ENDS = ("estimate", "low", "high")
 NOTHING: ShareInterval = dict.fromkeys(ENDS)
 
@@ -45,6 +43,8 @@ NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
     "nothing bounds its share"
 )
+VAGUE = 0.8
+"""A share that is known no better than so is not told."""
 NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
 
 
@@ -82,9 +82,9 @@ class Corpus:
         asked = np.logical_and(self.answered, not self.hits)
         self.unknown: Mask = (self.inside & ~self.examples) | asked
 
-    def _alone(self, *masks: Mask) -> list[float]:
-        groups = self.groups
-        return [independent(None if groups is None else groups[mask]) for mask in masks]
+    def independent(self, mask: Mask) -> float:
+        """Return what share of these texts says as much as all do, see ``groups.independent``."""
+        return independent(None if self.groups is None else self.groups[mask])
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -99,25 +99,25 @@ class Corpus:
         masks = self.sample, self.unknown, self.keep_sample
         examples, unknown, to_keep = (self.score[mask] for mask in masks)
         wanted, fair = to_keep if len(to_keep) else None, () if self.hits else self.fair
-        return share(examples, unknown, wanted, self._alone(*masks), fair)
-
-    @cached_property
-    def posterior(self) -> Doubles:
-        """Return the probability of each text to be of the domain, (n,), by the guessed share. Of
-        hits it is that of their score turned round, which takes false ones to be like others."""
-        sample, unknown = self.score[self.sample], self.score[self.unknown]
-        probability = self.ratio.posterior(self.score)
-        if not self.hits:
-            return np.where(self.examples, 1.0, np.where(self.to_keep, 0.0, probability))
-        true = 1 - Tilt.fit(-unknown, -sample).posterior(-self.score)
-        probability = np.where(self.examples, true, probability * true)
-        return np.where(self.answered, self.examples, probability)
+        return share(examples, unknown, wanted, [*map(self.independent, masks)], fair)
 
     @cached_property
     def ratio(self) -> Tilt:
         """Fit the ratio of the domain to the unknown texts."""
         sample, unknown = self.score[self.sample], self.score[self.unknown]
         return Tilt.fit(sample, unknown, self.of_unknown.estimate)
+
+    @cached_property
+    def posterior(self) -> Doubles:
+        """Return the probability of each text to be of the domain, (n,), by the guessed share. Of
+        hits it is that of their score turned round, which takes false ones to be like others."""
+        probability = self.ratio.posterior(self.score)
+        if not self.hits:
+            return np.where(self.examples, 1.0, np.where(self.to_keep, 0.0, probability))
+        turned = Tilt.fit(-self.score[self.unknown], -self.score[self.sample])
+        true = 1 - turned.posterior(-self.score)
+        probability = np.where(self.examples, true, probability * true)
+        return np.where(self.answered, self.examples, probability)
 
     @property
     def bounded(self) -> bool:
@@ -131,13 +131,12 @@ class Corpus:
 
     def share(self) -> dict[str, Any]:
         """Return the share of the domain in the corpus, with what is known for certain."""
-        of = self.of_unknown
         if self.hits:
             return {**NOTHING, "reason": NO_SAMPLE}
-        n, unknown = int((self.inside | self.answered).sum()), int(self.unknown.sum())
-        known = int((self.certain & ~self.unknown).sum())
+        of, unknown = self.of_unknown, int(self.unknown.sum())
+        n, known = (self.inside | self.answered).sum(), (self.certain & ~self.unknown).sum()
         ends = (of.estimate if self.bounded else None, of.low, of.high)
-        scaled = [None if end is None else (end * unknown + known) / n for end in ends]
+        scaled = [None if end is None else (end * unknown + int(known)) / int(n) for end in ends]
         return {**dict(zip(ENDS, scaled, strict=True)), "reason": of.reason}
 
     def table(self, scores: pa.Table) -> pa.Table:
@@ -161,56 +160,49 @@ class Corpus:
         of the domain that is not certain to be in it; each at 95%, and null where it is not known.
         Where few are of the domain, what share of these is in it is less sure. Examples that are no
         fair sample bound neither; texts that are wanted bound the precision from below even so."""
-        certain, unknown = int(self.certain.sum()), int(self.unknown.sum())
         if not k:
             return NOTHING, NOTHING
+        certain, unknown = int(self.certain.sum()), int(self.unknown.sum())
         cut, sure = self.score[self.order[k - 1]], min(k, certain) / k
-        if not self.bounded:
-            least = max(sure, self._not_wanted(cut, k, ERROR))
-            return {**NOTHING, "low": least or None}, NOTHING
-        above = self.score >= cut
-        # What the share counts at the cut is not counted twice.
-        counted = self.certain & self.unknown & above & (k > certain)
-        certainly = min(k, certain) - int(counted.sum())
+        # Below the certain ones: unknown texts that score as high as the last.
+        above, deep, of = self.score >= cut, k > certain, self.of_unknown
 
+        def not_wanted(error: float) -> float:
+            """Return what share of the list is of the domain at least: what is not scores like a
+            fair sample of texts that are wanted. 0 without one."""
+            if of.low is None:
+                return 0.0
+            alone = self.independent(self.keep_sample)
+            same = self.keep_sample & above
+            most = count_bounds(same.sum() * alone, self.keep_sample.sum() * alone, error)[1]
+            return max(0.0, 1 - (1 - of.low) * unknown * deep * most / k)
+
+        if not self.bounded:
+            return {**NOTHING, "low": max(sure, not_wanted(ERROR)) or None}, NOTHING
         # The share has spent half of it; two bounds from below share the rest.
-        error = ERROR / (4 if self.of_unknown.low is not None else 2)
+        error = ERROR / (4 if of.low is not None else 2)
 
         def chance(among: Mask) -> tuple[float, float, float]:
             hits, n = int((self.sample & above).sum()), int(among.sum())
-            return (hits / n, *count_bounds(hits, n, error)) if k > certain else (0.0, 0.0, 0.0)
+            return (hits / n, *count_bounds(hits, n, error)) if deep else (0.0, 0.0, 0.0)
 
-        # Of the texts of the domain that are in the corpus, and of all that a screen read.
-        caught, recall, of = chance(self.sample), chance(self.drawn), self.of_unknown
+        # What the share counts at the cut is not counted twice.
+        counted = int((self.certain & self.unknown & above).sum()) * deep
+        certainly = min(k, certain) - counted
+        shares = (of.estimate, of.low or 0.0, of.high or 1.0)
         at, low, high = (
-            min(max((certainly + a * unknown * r) / k, sure), 1.0)
-            for a, r in zip((of.estimate, of.low or 0.0, of.high or 1.0), caught, strict=True)
+            min(max((certainly + a * unknown * caught) / k, sure), 1.0)
+            for a, caught in zip(shares, chance(self.sample), strict=True)
         )
         if of.low is not None:
-            low = max(low, self._not_wanted(cut, k, error))
+            low = max(low, not_wanted(error))
             # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
             at, high = max(at, low), high if low <= high else 1.0
         precision = (at, (sure or None) if of.low is None else low, high)
-        return dict(zip(ENDS, precision, strict=True)), dict(zip(ENDS, recall, strict=True))
-
-    def _not_wanted(self, cut: float, k: int, error: float) -> float:
-        """Return what share of the first ``k`` texts is of the domain at least: what is not scores
-        like a fair sample of texts that are wanted. 0 without one."""
-        if self.of_unknown.low is None:
-            return 0.0
-        unknown = int(self.unknown.sum()) * (k > int(self.certain.sum()))
-        same = self.score[self.keep_sample] >= cut
-        (alone,) = self._alone(self.keep_sample)
-        most = count_bounds(same.sum() * alone, len(same) * alone, error)[1]
-        return max(0.0, 1 - (1 - self.of_unknown.low) * unknown * most / k)
-
-    def screen_recall(self) -> ShareInterval:
-        """Return the chance of a text like the examples to pass the screen, at 95%; None where they
-        are no fair sample."""
-        if not self.bounded:
-            return NOTHING
-        passed, n = int(self.sample.sum()), int(self.drawn.sum())
-        return dict(zip(ENDS, (passed / n, *count_bounds(passed, n)), strict=True))
+        # Recall is of all texts of the domain that a screen read.
+        both = precision, chance(self.drawn)
+        of_list, of_domain = (dict(zip(ENDS, ends, strict=True)) for ends in both)
+        return of_list, of_domain
 
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collection[str]) -> Corpus:
@@ -235,35 +227,29 @@ def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collectio
 
 def manifest_of_corpus(
     corpus: Corpus,
-    table: pa.Table,
-    duplicates: pa.Table,
-    beta: float,
+    listed: pa.Table,
     separates: Mapping[str, Any],
-    listed: Mapping[str, Any],
+    stable: Mapping[str, Any],
     compared: str | None = None,
-    unit: str = "texts",
 ) -> dict[str, Any]:
-    """Return what is known of the list at a budget, of which ``table`` is what the corpus says.
-    ``separates`` and ``unit`` are as in ``verdict``; ``listed`` says how often its texts are."""
-    k = budget_of(beta, table)
-    chosen = removal_list(table, duplicates, k)
+    """Return what is known of a list, the table ``removals``. ``separates`` is as in ``verdict``;
+    ``stable`` says how often its texts are listed."""
+    k, ids = len(listed), listed["id"].to_pylist()
     precision, recall = corpus.holds(k)
     # What is known of labelled lists: how much is not of the domain.
     at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
     wrong = {"estimate": at, "upper_bound": low}
-    content = list_words(precision, recall, unit)
-    judged = judge_list(separates, k, listed, wrong, compared=compared, holds=content)
+    content = list_words(precision, recall)
+    judged = judge_list(separates, k, stable, wrong, compared=compared, holds=content)
     return {
         "n_forget": len(corpus.order),
         "n_retain": 0,
         "examples": int(corpus.examples.sum()),
         "certain": int(corpus.certain.sum()),
         "removed": k,
-        "copies": sum(map(len, chosen["copies"].to_pylist())),
-        "cross_posts": 0,
-        "threshold": float(chosen["score"][-1].as_py()) if k else None,
-        "ids_sha256": digest_of_ids(chosen["id"].to_pylist()),
-        "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
+        "copies": sum(map(len, listed["copies"].to_pylist())),
+        "threshold": float(listed["score"][-1].as_py()) if k else None,
+        "ids_sha256": digest_of_ids(ids),
         "verdict": judged.pop("words"),
         "judgement": judged,
         "separation": separates,
@@ -273,34 +259,30 @@ def manifest_of_corpus(
         "likely": corpus.likely,
         "precision": precision,
         "recall": recall,
-        "stability": listed,
+        "stability": stable,
         "expected": {"unit": "nats", "by": None, "withheld": NO_GOLD},
     }
 
 
-def list_words(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
-    """Return what a list of some ``unit`` holds, in words."""
-    precise = f"{share_text(precision)} of {'it' if unit == 'texts' else f'its {unit}'}"
+def list_words(precision: ShareInterval, recall: ShareInterval) -> str:
+    """Return what a list holds, in words."""
+    words = f"{share_text(precision)} of it is of the domain, and"
     if recall["low"] is None:
-        return f"{precise} is of the domain, and how much of the domain it has is not known"
-    like = f"a {unit.removesuffix('s')} like the examples is in it"
-    return f"{precise} is of the domain, and {like} with a chance of {share_text(recall)}"
+        return f"{words} how much of the domain it has is not known"
+    return f"{words} a text like the examples is in it with a chance of {share_text(recall)}"
 
 
 def share_text(share: Mapping[str, Any]) -> str:
     """Return a share as far as it is known: an interval wider than ``VAGUE`` says nothing."""
-    if None not in (share["low"], share["high"]) and share["high"] - share["low"] > VAGUE:
-        return "an unknown share"
     at, low, high = (
         end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}"
         for end in map(share.get, ENDS)
     )
-    if low is not None and high is not None:
-        return f"{at} [{low}, {high}]"
-    if high is None and share["low"]:
-        return f"at least {low}"
-    guess = "an unknown share" if at is None else f"perhaps {at}"
-    return guess if high is None else f"{guess}, at most {high},"
+    if high is None:
+        return f"at least {low}" if share["low"] else "an unknown share"
+    if share["low"] is None:
+        return f"perhaps {at}, at most {high},"
+    return f"{at} [{low}, {high}]" if share["high"] - share["low"] <= VAGUE else "an unknown share"
 
 
 def described(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -310,9 +292,6 @@ def described(manifest: Mapping[str, Any]) -> dict[str, str]:
     lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
     if screen := manifest.get("screen"):
         lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} texts passed"
-        if screen["recall"]["low"] is not None:
-            chance = f"does with a chance of {share_text(screen['recall'])}"
-            lines["screen"] += f", and one like the examples {chance}"
     why = f"\n            {share['reason']}" if share["reason"] else ""
     lines["share"] = f"{share_text(share)} of them is of the domain{why}"
     if manifest["certain"]:

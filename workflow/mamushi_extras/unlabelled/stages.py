@@ -62,44 +62,41 @@ def corpus_manifest(
     """Write the manifest of a list of such a corpus: in the place of what a removal is expected to
     do it says what share of the list is of the domain, and what share of the domain the list
     has."""
-    import pyarrow.compute as pc
-
     from mamushi.data.labels import read_texts
     from mamushi.evidence.ranking import rankings, stability_columns
-    from mamushi.evidence.verdict import separation, unit_of
+    from mamushi.evidence.verdict import separation
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_groups, read_metadata, read_table
     from mamushi.selection.refits import read_refits
-    from mamushi.selection.removals import budget_of, digest_of_ids, text_digests
+    from mamushi.selection.removals import budget_of, digest_of_ids, removal_list, text_digests
     from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
-    ranked, beta = read_metadata(scores), settings.beta
+    about, beta = read_metadata(scores), settings.beta
     scored, ranking = read_table(scores, schemas.SCORES), read_table(posterior, POSTERIOR)
     refitted = read_refits(refits)
-    _, stable = stability_columns(*rankings(ranking, refitted), [beta])
-    listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
+    _, summary = stability_columns(*rankings(ranking, refitted), [beta])
+    stable = {"rankings": summary["rankings"], **summary["budgets"][paths.beta(beta)]}
     texts = read_texts(examples, scored["id"].to_pylist(), duplicates)
     known = read_metadata(posterior)["provenance"]["settings"]
     corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
-    copies, unit = read_table(duplicates, schemas.DUPLICATES), unit_of(ranked)
-    evidence = separation(scored, refitted, texts), listed, settings.compared, unit
-    screened = read_metadata(examples).get("screened")
-    embedded = ranked["embedded"]
-    inputs = {**embedded["inputs"], **ranked["provenance"]["inputs"], **job.origin["inputs"]}
+    copies = read_table(duplicates, schemas.DUPLICATES)
+    listed = removal_list(ranking, copies, budget_of(beta, ranking))
+    digests = text_digests(
+        read_groups(examples, schemas.EXAMPLES, ["id", "text"]), listed["id"].to_pylist()
+    )
+    embedded = about["embedded"]
+    inputs = {**embedded["inputs"], **about["provenance"]["inputs"], **job.origin["inputs"]}
     provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}
-    first = ranking.filter(pc.less_equal(ranking["rank"], budget_of(beta, ranking)))
-    groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-    digests = text_digests(groups, first.sort_by("rank")["id"].to_pylist())
+    separates = separation(scored, refitted, texts)
     manifest = {
-        **settings.cell,
-        **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
-        **{"beta": beta, "conditions": ranked["conditions"]},
-        **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
+        **settings.model_dump(exclude={"compared"}),
+        "conditions": about["conditions"],
+        **({"windows": about["windows"]} if about.get("windows") else {}),
         "provenance": {**job.origin, **provenance},
-        **manifest_of_corpus(corpus, ranking, copies, beta, *evidence),
-        "screen": screened and {**screened, "recall": corpus.screen_recall()},
+        **manifest_of_corpus(corpus, listed, separates, stable, settings.compared),
+        "screen": read_metadata(examples).get("screened"),
         "rows": read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(digests),
     }
