@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added
 from mamushi.config.selectors import scores_both
 from mamushi.config.sources import unlabelled
@@ -52,19 +51,14 @@ def check(full: Mapping[str, Any]) -> Iterator[str]:
             yield f"datasets.{name}.retain: is not allowed beside examples; use forget.unlike"
         if dataset.get("windows") and any(map(dataset["forget"].get, ("screen", "screened"))):
             yield f"datasets.{name}.windows: is not allowed with a screen, which reads whole texts"
-    for where, axes in comparisons(full):
-        # What is measured against gold is refused as a whole, where it is asked for.
-        is_ranked = where == "grid" or where.startswith("studies.")
-        here = [name for name in corpora if is_ranked and name in axes["datasets"]]
-        for place, name in enumerate(axes["selectors"] if here else ()):
-            # What others take over from the grid is told of there.
-            in_grid = where != "grid" and name in full["grid"]["selectors"]
-            if not in_grid and not scores_both(full, name):
-                yield (
-                    f"{where}.selectors[{place}]: {name!r} is not allowed with the dataset "
-                    f"{here[0]!r}, in which nobody marked the domain; name one that scores every "
-                    "text, such as mamushi_words"
-                )
+    ranked = [name for name in corpora if name in full["grid"]["datasets"]]
+    for place, name in enumerate(full["grid"]["selectors"] if ranked else ()):
+        if not scores_both(full, name):
+            yield (
+                f"grid.selectors[{place}]: {name!r} is not allowed with the dataset {ranked[0]!r}, "
+                "in which nobody marked the domain; name one that scores every text, such as "
+                "mamushi_words"
+            )
 
 
 config = Added(check=check)

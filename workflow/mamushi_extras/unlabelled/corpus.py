@@ -26,14 +26,7 @@ from mamushi.selection.removals import digest_of_ids
 from mamushi_extras.audit.answers import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
-from mamushi_extras.unlabelled.share import (
-    ERROR,
-    FAIR,
-    DomainShare,
-    Tilt,
-    count_bounds,
-    share,
-)
+from mamushi_extras.unlabelled.share import ERROR, FAIR, DomainShare, Tilt, count_bounds, share
 
 ShareInterval = dict[str, float | None]
 ENDS = ("estimate", "low", "high")
@@ -98,8 +91,8 @@ class Corpus:
         """Estimate the share of the domain in the unknown texts."""
         masks = self.sample, self.unknown, self.keep_sample
         examples, unknown, to_keep = (self.score[mask] for mask in masks)
-        wanted, fair = to_keep if len(to_keep) else None, () if self.hits else self.fair
-        return share(examples, unknown, wanted, [*map(self.independent, masks)], fair)
+        fair = () if self.hits else self.fair
+        return share(examples, unknown, to_keep, [*map(self.independent, masks)], fair)
 
     @cached_property
     def ratio(self) -> Tilt:

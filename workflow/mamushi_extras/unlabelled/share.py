@@ -31,6 +31,7 @@ from mamushi.selection.arrays import Doubles
 
 Alone = Sequence[float]
 ALL = (1.0, 1.0, 1.0)
+NONE = np.empty(0)
 
 FEWEST_TO_ESTIMATE = 20
 """Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
@@ -47,17 +48,14 @@ NOT_FAIR = (
     "examples that were not drawn at random from the domain bound no share of it and no recall; "
     "--fair like says that they were, and mamushi audit of a list measures both"
 )
-NOT_FAIR_WANTED = (
-    "texts of --unlike bound the share from below only if they were drawn at random from what is "
-    "wanted, which --fair unlike says"
-)
 CROSSED = (
     "the examples and the texts of --unlike contradict each other: one of them is no fair sample, "
     "or there is a third kind of text"
 )
 UNBOUNDED = (
     "a corpus without labels bounds the share from above alone: what looks like the examples may "
-    "not be of their domain; --unlike, or answers of people, bound it from below"
+    f"not be of their domain; {FEWEST_TO_ESTIMATE} texts of --unlike that were drawn at random "
+    "from what is wanted, which --fair unlike says, bound it from below"
 )
 PRIORS = np.linspace(-7.0, 3.0, 11)
 """Logits of a share at which the other two parameters are fitted first."""
@@ -102,26 +100,22 @@ def upper_bound(
 def share(
     examples: Doubles,
     corpus: Doubles,
-    to_keep: Doubles | None = None,
+    to_keep: Doubles = NONE,
     alone: Alone = ALL,
     fair: Collection[str] = FAIR,
 ) -> DomainShare:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
     (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
     ``independent``. ``fair`` has which of the two were drawn at random, ``LIKE`` and ``UNLIKE``."""
-    guess, n2 = Tilt.fit(examples, corpus).share, 0.0
-    if to_keep is not None and (n2 := len(to_keep) * alone[2]) < FEWEST_TO_ESTIMATE:
-        to_keep = None
-    low, high = None, None
-    reason: str | None = NOT_FAIR
+    guess, n2 = Tilt.fit(examples, corpus).share, len(to_keep) * alone[2]
+    low, high, reason = None, None, None
     if LIKE in fair:
         high = upper_bound(examples, corpus, ERROR, alone)
-        few = f"; {n2:.0f} texts of --unlike are fewer than {FEWEST_TO_ESTIMATE}" if n2 else ""
-        reason = UNBOUNDED + few if to_keep is None else NOT_FAIR_WANTED
-    if to_keep is not None and UNLIKE in fair:
+    if UNLIKE in fair and n2 >= FEWEST_TO_ESTIMATE:
         low = 1 - upper_bound(-to_keep, -corpus, ERROR, (alone[2], alone[1]))
-        reason = None if LIKE in fair else NOT_FAIR
-    if low is not None and high is not None and low > high:
+    if high is None or low is None:
+        reason = NOT_FAIR if high is None else UNBOUNDED
+    elif low > high:
         return DomainShare(guess, None, None, CROSSED)
     within = float(np.clip(guess, low or 0.0, 1.0 if high is None else high))
     return DomainShare(within, low, high, reason)
