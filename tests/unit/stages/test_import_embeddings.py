@@ -119,7 +119,7 @@ def test_shards_are_declared_with_what_lies_beside_them(tmp_path: Path) -> None:
     [
         ("if0", np.nan, "the vector of 'if0' has NaN, infinity"),
         ("if0", "ef0-again", "1 of the 21 texts that are ranked have no vector"),
-        ("copy", "stranger", "3 of its 32 ids are not in the dataset, the first is"),
+        ("copy", "stranger", "3 of its ids are not in the dataset, the first is"),
         ("empty", "if0", "the id 'if0' is there more than once"),
     ],
 )

@@ -43,77 +43,63 @@ def read_aligned(
     float16 cannot hold; ``ValueError`` for lists of several lengths.
     """
     where = files[0] if len(files) == 1 else files[0].parent
-    of_files = [_ids(path, names[0]) for path in files]
-    ids, n = pa.chunked_array(of_files, pa.string()), len(ranked)
-    counts = pc.value_counts(ids)
-    if ids.null_count or len(counts) < len(ids):
-        name = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        problem = f"the id {name[0].as_py()!r} is there more than once" if name else "lacks ids"
-        raise UserError(problem, where=where, do="give every row its id, once")
-    places = pc.index_in(ids, value_set=pa.chunked_array([ranked, *others.chunks]))
-    unknown, place = ids.filter(places.is_null()), places.fill_null(-1).to_numpy()
-    if by_row and "0" in unknown.to_pylist():
-        problem = "has the id '0', and rows are numbered from 1"
-        raise UserError(problem, where=where, do="count rows from 1")
-    is_ranked = (place >= 0) & (place < n)
-    if lacking := n - int(is_ranked.sum()):
-        first = ranked[int(np.argmin(np.isin(np.arange(n), place[is_ranked])))].as_py()
-        problem = f"{lacking} of the {n} texts that are ranked have no vector, the first is"
-        such_as = f"; its ids are such as {unknown[0].as_py()!r}" if len(unknown) else ""
-        do = "embed all texts, under the ids of the dataset"
-        do += "; name their column with --id" if by_row else ""
-        raise UserError(f"{problem} {first!r}{such_as}", where=where, do=do)
-    if len(unknown) > n_left_out:
-        problem = f"{len(unknown)} of its {len(ids)} ids are not in the dataset, the first is"
-        do = "give vectors of this dataset's texts"
-        raise UserError(f"{problem} {unknown[0].as_py()!r}", where=where, do=do)
+    known, n = pa.chunked_array([ranked, *others.chunks]), len(ranked)
+    times, unknown = np.zeros(len(known), np.int64), list[str | None]()
     vectors = np.empty((0, 0), np.float16)
-    start = 0
-    for path, of_file in zip(files, of_files, strict=True):
-        stop = start + len(of_file)
+    for path in files:
         with located(path):
-            for block in _blocks(path, names[1]):
-                width = block.shape[1]
-                vectors = vectors if len(vectors) else large_matrix((n, width), folder)
-                if width != vectors.shape[1]:
-                    raise ValueError(f"vectors of {width} and {vectors.shape[1]} numbers")
-                here = start + np.flatnonzero(is_ranked[start : start + len(block)])
+            for ids, block in _blocks(path, *names):
+                if not len(vectors):
+                    vectors = large_matrix((n, block.shape[1]), folder)
+                if block.shape[1] != vectors.shape[1]:
+                    raise ValueError(f"vectors of {block.shape[1]} and {vectors.shape[1]} numbers")
+                places = pc.index_in(ids, value_set=known)
+                unknown += ids.filter(places.is_null()).to_pylist()
+                place = places.fill_null(len(known)).to_numpy()
+                times += np.bincount(place, minlength=len(known) + 1)[:-1]
+                rows = np.flatnonzero(place < n)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    small = block[here - start].astype(np.float16)
-                if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
-                    name = ids[int(here[odd[0]])].as_py()
+                    small = block[rows].astype(np.float16)
+                if not (finite := np.isfinite(small).all(axis=1)).all():
+                    name = ids[int(rows[finite.argmin()])].as_py()
                     problem = f"the vector of {name!r} has NaN, infinity or a number above 65504"
-                    raise UserError(problem, where=where, do="give finite vectors, scaled alike")
-                vectors[place[here]] = small
-                start += len(block)
-            if start != stop:
-                raise ValueError(f"{len(of_file)} ids, and {len(of_file) + start - stop} vectors")
+                    raise UserError(problem, do="give finite vectors, scaled alike")
+                vectors[place[rows]] = small
+    lacking, problem = np.flatnonzero(times[:n] == 0), ""
+    if lacking.size:
+        first = ranked[int(lacking[0])].as_py()
+        problem = f"{len(lacking)} of the {n} texts that are ranked have no vector, the first is"
+        problem += f" {first!r}" + (f"; unknown are ids such as {unknown[0]!r}" if unknown else "")
+    elif times.max() > 1:
+        problem = f"the id {known[int(times.argmax())].as_py()!r} is there more than once"
+    elif len(unknown) > n_left_out or (by_row and "0" in unknown):
+        problem = f"{len(unknown)} of its ids are not in the dataset, the first is {unknown[0]!r}"
+    if problem:
+        do = "give each text its vector under its id in the dataset (--id); rows count from 1"
+        raise UserError(problem, where=where, do=do)
     return vectors
 
 
-def _ids(path: Path, identifier: str) -> pa.Array:
-    """Return the ids of a shard (n,), null where there is none."""
+def _blocks(path: Path, identifier: str, vector: str) -> Iterator[tuple[pa.Array, NDArray[Any]]]:
+    """Iterate over the ids (rows,), null where there is none, and vectors (rows, width) of a
+    shard."""
     if path.suffix == ".safetensors":
         lines = path.with_suffix(IDS).read_text("utf-8").removesuffix("\n").split("\n")
-        return pa.array([line or None for line in lines])
-    with located(path):
-        column = pq.ParquetFile(path).read([identifier])[identifier]
-        return pa.array([*map(name_of, column.to_pylist())], pa.string())
-
-
-def _blocks(path: Path, vector: str) -> Iterator[NDArray[Any]]:
-    """Iterate over the vectors (rows, width) of a shard."""
-    if path.suffix == ".safetensors":
         with safe_open(path, "np") as tensors:
             rows = tensors.get_slice(vector)
-            count = rows.get_shape()[0]
+            if len(lines) != (count := rows.get_shape()[0]):
+                raise ValueError(f"{len(lines)} ids, and {count} vectors")
             for start in range(0, count, _ROWS):
-                yield rows[start : min(start + _ROWS, count)]
+                stop = min(start + _ROWS, count)
+                names = [line or None for line in lines[start:stop]]
+                yield pa.array(names, pa.string()), rows[start:stop]
         return
     # Without, all that is read ahead stays in memory to the end.
-    for batch in pq.ParquetFile(path, pre_buffer=False).iter_batches(_ROWS, columns=[vector]):
-        column = batch.column(0)
+    file = pq.ParquetFile(path, pre_buffer=False)
+    for batch in file.iter_batches(_ROWS, columns=[identifier, vector]):
+        column = batch[vector]
         if column.null_count or len(pc.unique(pc.list_value_length(column))) > 1:
             raise ValueError(f"the lists of {vector!r} are of several lengths, or missing")
         flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
-        yield flat.reshape(len(column), -1)
+        names = pa.array([*map(name_of, batch[identifier].to_pylist())], pa.string())
+        yield names, flat.reshape(len(column), -1)
