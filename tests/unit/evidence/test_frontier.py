@@ -135,7 +135,7 @@ ROOT = Path(__file__).parents[3]
 LAB = "studies/lab/config.yaml"
 WORLDS = [
     ("profiles/demo/science.yaml", "synthetic"),
-    *((LAB, name) for name in ("lexical", "transition", "semantic", "mixed_length")),
+    *((LAB, name) for name in ("lexical", "transition", "semantic")),
 ]
 
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.labels import Ids, places_of
@@ -277,10 +276,9 @@ def frontier_rows(
 
 def read_truth(examples: str | Path, ids: Ids) -> Doubles | None:
     """Read the exact log ratio (n,) in nats of the texts ``ids``, in their order; None for data
-    that have none, and for those of which some labels are wrong."""
+    that have none."""
     columns = ranked(Path(examples), "log_density_ratio")
-    is_mislabelled = "label_true_domain" in pq.read_schema(examples).names
-    if is_mislabelled or columns["log_density_ratio"].null_count:
+    if columns["log_density_ratio"].null_count:
         return None
     places = places_of(ids, columns["id"])
     assert (places >= 0).all(), "the scores and the examples are of other texts"

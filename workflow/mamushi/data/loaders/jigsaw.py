@@ -37,8 +37,8 @@ class Settings(Section):
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read the three files. Raises an error of pandas or ``ValueError`` for a missing or damaged
-    one, a missing column, a label that is not 0 or 1 (or -1 in the test labels), an id that is
-    there twice, and test comments without labels."""
+    one, a missing column, a label that is not 0, 1 or -1, an id that is there twice, and test
+    comments without labels."""
     import pandas as pd
 
     from mamushi.data.raw import Raw
@@ -50,29 +50,30 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     for path in paths:
         with located(path):
             table = pd.read_csv(path, dtype={"id": str}, keep_default_na=False)
-            row = (table.index + 1).astype(str)
-            tables.append(table.assign(place=f"{path.name}, row " + row))
+            places = [f"{path.name}, row {row + 1}" for row in table.index]
+            tables.append(table.assign(place=places))
     train, test, scores = tables
     with located(paths[2]):
         test = test.merge(scores.drop(columns="place"), "left", on="id", validate="one_to_one")
-    for table, allowed, path in ((train, (0, 1), paths[0]), (test, (UNSCORED, 0, 1), paths[2])):
-        with located(path):
-            if not table[TOXIC].isin(allowed).all(axis=None):
-                raise ValueError(f"labels are not all of {allowed}")
-    scored = test[(test[TOXIC] != UNSCORED).all(axis=1)]
-    rows = pd.concat([train.assign(section=None), scored.assign(section=EVALUATION)])
+        rows = pd.concat([train, test], ignore_index=True)
+        if not rows[TOXIC].isin((UNSCORED, 0, 1)).all(axis=None):
+            raise ValueError("labels are not all 0, 1 or -1")
+    sections = [None] * len(train) + [EVALUATION] * len(test)
+    rows["section"] = pd.Series(sections, dtype=object)
+    scored = (rows[TOXIC] != UNSCORED).all(axis=1)
     graded = settings.get("forget") or TOXIC
-    forget = (rows[graded] == 1).any(axis=1)
-    stays = forget | (rows[TOXIC] != 1).all(axis=1)
-    dropped = {"test comments without scores (-1)": len(test) - len(scored)}
+    rows["forget"] = (rows[graded] == 1).any(axis=1)
+    is_other = scored & ~rows["forget"] & (rows[TOXIC] == 1).any(axis=1)
+    dropped = {"test comments without scores (-1)": int((~scored).sum())}
     if set(graded) < set(TOXIC):
-        dropped[f"labelled, but not {' or '.join(graded)}"] = int((~stays).sum())
-    rows, forget = rows[stays], forget[stays].to_numpy()
+        dropped[f"labelled, but not {' or '.join(graded)}"] = int(is_other.sum())
+    rows = rows[scored & ~is_other]
+    forget = rows["forget"].to_numpy()
     return Raw(
         ids=rows["id"].tolist(),
         texts=rows["comment_text"].tolist(),
         forget=forget,
-        section=[section or None for section in rows["section"].fillna("")],
+        section=rows["section"].tolist(),
         stratum=["toxic" if toxic else "safe" for toxic in forget],
         places=rows["place"].tolist(),
         labels={name: rows[name].to_numpy("int8") for name in TOXIC},

@@ -28,7 +28,6 @@ REPLY = re.compile(r"^(?:(?:re|fwd?)(?:[\[(^]?\d+[\])]?)?:\s*)+")
 """What a reply or a forward puts before the subject: ``re:``, ``re^2:``, ``fwd:``."""
 WAS = re.compile(r"\s*(?:[(\[{<]\s*was\b|[,;-]*\s*\bwas(?::|\s+re:)|\(fwd\)$).*$")
 """A note of what the subject was before: ``(was re: this)``."""
-CHUNK = 1 << 20
 Post = tuple[str, str, int, str]
 """Subset, group, number, text."""
 
@@ -99,19 +98,16 @@ def thread(post: str) -> str | None:
 def _archived(path: Path) -> Iterator[Post]:
     """Iterate over the posts of the archive; nothing is unpacked, other members are ignored."""
     import gzip
+    import io
     import tarfile
 
-    with located(path), gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
-        for member in tar:
-            match = POST.search(member.name)
-            content = tar.extractfile(member) if match and member.isreg() else None
-            if match and content is not None:
-                yield match[1], match[2], int(match[3]), content.read().decode("latin-1")
-        # `tarfile` takes a damaged header for the end. Reading on finds what comes after it, and
-        # makes gzip compare the checksum of the whole.
-        while behind := stream.read(CHUNK):
-            if behind.strip(b"\0"):
-                raise tarfile.ReadError("data after a damaged header")
+    with located(path):
+        # All of it, so that gzip compares its checksum.
+        content = io.BytesIO(gzip.decompress(path.read_bytes()))
+        with tarfile.open(fileobj=content) as tar:
+            for member in tar:
+                if (match := POST.search(member.name)) and (file := tar.extractfile(member)):
+                    yield match[1], match[2], int(match[3]), file.read().decode("latin-1")
 
 
 def _downloaded(cache: Path) -> Iterator[Post]:
