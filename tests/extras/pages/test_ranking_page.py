@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.ranking import SelectorRanking
 from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
@@ -20,12 +19,16 @@ def embedded(html: str) -> dict[str, Any]:
 
 
 def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
-    ids = list(texts)
-    first = SelectorRanking(ids, np.linspace(1, 0, len(ids)))
-    again = np.array([[3, 2, 1], [2, 1, 3]])[:, : len(ids)]
-    second = SelectorRanking(ids[::-1], np.linspace(2, 1 / 3, len(ids)), again)
-    rankings = {"one": first, "two": second}
-    return page_data(rankings, lambda wanted: [texts[i] for i in wanted], [0.1, 0.5], named)
+    again = [[3, 2, 1], [1, 2, 3], [3, 1, 2]]
+    selectors = [
+        {"name": name, "verdict": "", "compared": False, "ranks": np.array(ranks), "scores": scores}
+        for name, ranks, scores in (
+            ("one", [[1, 2, 3]], np.array([1, 0.5, 0])),
+            ("two", again, np.array([1 / 3, 7 / 6, 2])),
+        )
+    ]
+    budgets = [0.1, 0.5]
+    return page_data([*texts], selectors, lambda ids: [texts[i] for i in ids], budgets, named)
 
 
 def test_the_data_of_the_page() -> None:

@@ -163,18 +163,19 @@ def table_options(root: Path, cell: Cell) -> str:
 
 def _texts(root: Path, names: Cell, removed: int) -> Iterator[str]:
     """Yield the first of a ranking, and those around the end of its largest list."""
-    from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, read_texts_of
+    from mamushi.evidence.ranking import glimpse, ranking_at, rows_at
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table
 
-    ranking, selector = read_ranking(ranking_at(root, names)), names["selector"]
+    ranking, selector = read_table(ranking_at(root, names), schemas.SCORES), names["selector"]
+    total = len(ranking) - ranking["rank"].null_count
     examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
-    top, end = glimpse(removed, len(ranking.ids))
-    texts = read_texts_of(examples, [ranking.ids[position] for position in top + end])
+    top, end = glimpse(removed, total)
     yield f"  {selector}, first to go (rank, score, text)"
-    for place, (position, text) in enumerate(zip(top + end, texts, strict=True)):
+    for place, row in enumerate(rows_at(ranking, top + end, examples, WIDTH)):
         if place == len(top):
-            count = f"{removed:,} of {len(ranking.ids):,}"
-            yield f"  {selector}, where the largest list ends: {count}"
-        stays = "" if position < removed else "stays  "
+            yield f"  {selector}, where the largest list ends: {removed:,} of {total:,}"
+        stays = "" if row["rank"] <= removed else "stays  "
         # A text may hold what a terminal would obey.
-        shown = "".join(c if c.isprintable() else "\ufffd" for c in excerpt(text, WIDTH))
-        yield f"  {position + 1:>9,} {ranking.scores[position]:>7.2f}  {stays}{shown}"
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in row["text"])
+        yield f"  {row['rank']:>9,} {row['score']:>7.2f}  {stays}{shown}"

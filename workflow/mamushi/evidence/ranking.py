@@ -9,7 +9,6 @@ other text of the list is a toss-up.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -28,29 +27,11 @@ from mamushi.io.names import label
 from mamushi.io.rst import list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.metrics import spearman
-from mamushi.selection.refits import WHOLE_REFIT, Refit, read_refits
+from mamushi.selection.refits import WHOLE_REFIT, Refit
 from mamushi.selection.removals import budget_size
 
-_ENDS = 10
 EXCERPT = 300
-FIRST, AROUND = 5, 2
-"""Texts that go first, and on either side of the end of a list, where few are shown."""
 Ranks = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class SelectorRanking:
-    """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
-
-    ``refit_ranks`` (R, n1) are their ranks in the refits, ``verdict`` says in words what the
-    ranking is worth, and ``compared`` whether it is there for comparison alone.
-    """
-
-    ids: list[str]
-    scores: NDArray[np.float64]
-    refit_ranks: Ranks | None = None
-    verdict: str = ""
-    compared: bool = False
 
 
 def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
@@ -87,19 +68,6 @@ def read_manifests(
     return current, earlier
 
 
-def read_ranking(
-    path: str | Path, refits: str | Path | None = None, **attributes: Any
-) -> SelectorRanking:
-    """Read the ranking in a table ``scores``, and the ranks in its table ``refits``; ``attributes``
-    are further ones of the ``SelectorRanking``."""
-    table = read_table(path, schemas.SCORES)
-    order = np.argsort(table["rank"].drop_null().to_numpy())
-    ids, ranks = rankings(table, read_refits(refits))
-    scores = np.asarray(table["score"].filter(table["rank"].is_valid()), dtype=np.float64)
-    again = ranks[1:, order] if refits else None
-    return SelectorRanking([ids[place] for place in order], scores[order], again, **attributes)
-
-
 def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
     """Read the texts of ``ids``, in their order, as they are. Raises ``KeyError`` for an id that
     the table ``examples`` lacks."""
@@ -113,8 +81,8 @@ def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
 
 
 def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
-    """Return in one sentence how many texts of a cell a model read in part, and what to do; None
-    where it read all, or no tokens are there."""
+    """Say how many texts of a cell a model read in part; None where it read all, or no tokens are
+    there."""
     tokens, examples, vectors = (
         paths.under(root, pattern, **cell)
         for pattern in (paths.TOKENS, paths.EXAMPLES, paths.EMBEDDINGS)
@@ -128,15 +96,9 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     lengths = pa.chunked_array(pc.list_value_length(group["tokens"]) for group in groups)
     section = read_table(examples, schemas.EXAMPLES, ["section"])["section"]
     ranked = np.asarray(lengths.filter(pc.equal(section, INFERENCE)))
-    # Where no more tokens are stored, a text of just so many looks like a longer one.
-    count = int((ranked > most).sum() if stored > most else (ranked == most).sum())
-    if not count:
+    if (count := int((ranked >= most).sum())) == 0:
         return None
-    return (
-        f"{count:,} of {len(ranked):,} texts were ranked by their first {most} tokens; to read "
-        "them whole, give --windows WORDS to mamushi rank or, to a model with more positions, "
-        "longer embedding.max_length and tokens.max_length"
-    )
+    return f"{count:,} of {len(ranked):,} texts were read up to their first {most} tokens"
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
@@ -146,37 +108,38 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
 
 
-def glimpse(
-    removed: int, total: int, first: int = FIRST, around: int = AROUND
-) -> tuple[list[int], list[int]]:
-    """Return the positions of the texts to show: those that go ``first``, and those ``around`` the
-    end of a list of ``removed`` texts that are not among them.
+def glimpse(removed: int, total: int) -> tuple[list[int], list[int]]:
+    """Return the positions of the texts to show: those of the first five, and those of two around
+    the end of a list of ``removed`` texts that are not among them."""
+    top = [*range(min(5, total))]
+    return top, [p for p in range(removed - 2, removed + 2) if len(top) <= p < total]
 
-    >>> glimpse(10, 20, 3, 2)
-    ([0, 1, 2], [8, 9, 10, 11])
-    """
-    top = [*range(min(first, total))]
-    return top, [p for p in range(removed - around, removed + around) if len(top) <= p < total]
+
+def rows_at(
+    ranking: pa.Table, positions: Sequence[int], examples: Path, length: int = EXCERPT
+) -> list[dict[str, Any]]:
+    """Return ``rank``, ``score``, ``id`` and an excerpt of the ``text`` at positions of a ranking,
+    from 0."""
+    ranked = ranking.select(["rank", "score", "id"]).filter(ranking["rank"].is_valid())
+    rows = ranked.sort_by("rank").take(positions)
+    texts = read_texts_of(examples, rows["id"].to_pylist())
+    shown = [excerpt(text, length) for text in texts]
+    return rows.append_column("text", pa.array(shown, pa.string())).to_pylist()
 
 
 def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return rows of the table ``qualitative_ranking``, the first and the last of the ranking of a
-    ``run`` (the cell and the selector). No example is at both ends; place 1 of the bottom is the
-    last rank."""
-    ranking = read_ranking(paths.under(root, paths.SCORES, **run))
-    n = len(ranking.ids)
-    top = min(_ENDS, (n + 1) // 2)
-    ends = [("top", p, p + 1) for p in range(top)]
-    ends += [("bottom", n - 1 - p, p + 1) for p in range(min(_ENDS, n - top))]
-    ids = [ranking.ids[position] for _, position, _ in ends]
-    texts = read_texts_of(paths.under(root, paths.EXAMPLES, **run), ids)
+    """Return rows of the table ``qualitative_ranking``, the first ten and the last ten of the
+    ranking of a ``run`` (the cell and the selector). No example is at both ends; place 1 of the
+    bottom is the last rank."""
+    scores = read_table(paths.under(root, paths.SCORES, **run), schemas.SCORES)
+    n = len(scores) - scores["rank"].null_count
+    top, bottom = min(10, (n + 1) // 2), min(10, n // 2)
+    positions = [*range(top), *range(n - 1, n - 1 - bottom, -1)]
+    ends = [("top", p + 1) for p in range(top)] + [("bottom", p + 1) for p in range(bottom)]
+    rows = rows_at(scores, positions, paths.under(root, paths.EXAMPLES, **run))
     return [
-        {
-            **{**run, "end": end, "place": place, "rank": position + 1},
-            "score": float(ranking.scores[position]),
-            **{"id": ranking.ids[position], "text": excerpt(text)},
-        }
-        for (end, position, place), text in zip(ends, texts, strict=True)
+        {**run, "end": end, "place": place, **row}
+        for (end, place), row in zip(ends, rows, strict=True)
     ]
 
 
@@ -225,13 +188,13 @@ def stability_columns(
     correlations = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
     if defined := [correlation for correlation in correlations if correlation is not None]:
         summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
-    frequencies = np.empty((len(budgets), n1))
-    for beta, frequency in zip(budgets, frequencies, strict=True):
+    frequencies = []
+    for beta in budgets:
         listed = ranks <= (k := budget_size(beta, n1))
-        frequency[:] = listed.mean(axis=0)
+        frequencies.append(listed.mean(axis=0))
         at_budget = dict.fromkeys(("expected_overlap", "least_overlap", "surely", "toss_up"))
         if total > 1:
-            surely = int((frequency == 1).sum())
+            surely = int(listed.all(axis=0).sum())
             at_budget |= {"surely": surely, "toss_up": k - surely}
         if k and total > 1:
             overlaps = (listed[1:] & listed[0]).sum(axis=1) / k
@@ -243,7 +206,7 @@ def stability_columns(
         "id": np.tile(np.array(ids, dtype=object)[first], times),
         "rank": np.tile(ranks[0][first], times),
         "beta": np.repeat(np.array(budgets, dtype=np.float64), n1),
-        "frequency": frequencies[:, first].ravel(),
+        "frequency": np.ravel([frequency[first] for frequency in frequencies]),
     }
     return columns, summary
 

@@ -15,12 +15,9 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.ranking import SelectorRanking
 from mamushi.selection.removals import budget_size
 
 PAGE_FOLDER = Path(__file__).parent / "page"
@@ -29,36 +26,33 @@ MOST_TEXTS = 20_000
 
 
 def page_data(
-    rankings: Mapping[str, SelectorRanking],
+    ids: Sequence[str],
+    selectors: Sequence[Mapping[str, Any]],
     texts: Callable[[Sequence[str]], Sequence[str]],
     budgets: Sequence[float | str],
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what the page shows, ready for JSON: the examples in the first ranking's order.
+    """Return what the page shows, ready for JSON: examples of n1 ``ids`` in the order of the first
+    of ``selectors``, each with its ``ranks`` (R, n1), the first its own, and ``scores`` (n1,).
 
     ``texts`` gives those of some ids, unmasked; ``named`` is added as it is.
     """
-    first = next(iter(rankings.values()))
-    every = pa.array(first.ids, pa.string())
-    # Where each selector ranks the examples, from 0: (selectors, n1), in the first's order.
-    places = np.stack(
-        [pc.index_in(every, value_set=pa.array(ranking.ids)) for ranking in rankings.values()]
-    ).astype(np.int64)
-    here = positions_here(places, budgets)
-    ids = [first.ids[position] for position in here]
-    selectors = [
+    order = np.argsort(selectors[0]["ranks"][0])
+    places = np.stack([selector["ranks"][0][order] - 1 for selector in selectors])
+    rows = order[positions_here(places, budgets)]
+    shown = [ids[row] for row in rows]
+    about = [
         {
-            **{"name": name, "verdict": ranking.verdict, "compared": ranking.compared},
-            "ranks": (order + 1).tolist(),
-            "scores": [float(f"{score:.6g}") for score in ranking.scores[order]],
-            "again": [] if ranking.refit_ranks is None else ranking.refit_ranks[:, order].tolist(),
+            **{name: selector[name] for name in ("name", "verdict", "compared")},
+            "ranks": selector["ranks"][0][rows].tolist(),
+            "scores": [float(f"{score:.6g}") for score in selector["scores"][rows]],
+            "again": selector["ranks"][1:, rows].tolist(),
         }
-        for (name, ranking), order in zip(rankings.items(), places[:, here], strict=True)
+        for selector in selectors
     ]
     return {
         **{**named, "budgets": [format(Decimal(str(beta)), "f") for beta in budgets]},
-        **{"selectors": selectors, "total": len(first.ids)},
-        **page_texts(ids, texts(ids)),
+        **{"selectors": about, "total": len(ids), **page_texts(shown, texts(shown))},
     }
 
 

@@ -33,28 +33,30 @@ def ranking(
 
     ``scores`` and ``stability`` are in the order of the settings' ``selectors``, ``refits`` have
     the name of the selector that has any; ``calibrated`` knows how texts depend on each other.
-    Raises ``UserError`` for scores that rank other examples.
     """
     from functools import partial
 
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.evidence.ranking import read_ranking, read_texts_of
+    from mamushi.evidence.ranking import rankings, read_texts_of
     from mamushi.evidence.verdict import ranking_words, separation_by
+    from mamushi.io import schemas
     from mamushi.io.files import write_text
-    from mamushi.io.tables import read_metadata
+    from mamushi.io.tables import read_metadata, read_table
+    from mamushi.selection.refits import read_refits
     from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
-    rankings = {}
-    texts = None if calibrated is None else read_calibrated(calibrated).texts
+    dependence = None if calibrated is None else read_calibrated(calibrated).texts
     refits_of = {path.stem: path for path in refits}
+    selectors = []
     for name, path, stable in zip(settings.selectors, scores, stability, strict=True):
-        why = settings.compared[name]
-        separates = separation_by(texts, read_metadata(stable)["separation"])
-        words = ranking_words(separates, why, texts.words() if texts else "")
-        rankings[name] = read_ranking(
-            path, refits_of.get(name), verdict=words, compared=why is not None
-        )
-    read = partial(read_texts_of, examples)
-    data = page_data(rankings, read, settings.budgets, {"provenance": job.origin})
+        why, table = settings.compared[name], read_table(path, schemas.SCORES)
+        separates = separation_by(dependence, read_metadata(stable)["separation"])
+        words = ranking_words(separates, why, dependence.words() if dependence else "")
+        ids, ranks = rankings(table, read_refits(refits_of.get(name)))
+        selector = {"name": name, "verdict": words, "compared": why is not None, "ranks": ranks}
+        selector["scores"] = table["score"].filter(table["rank"].is_valid()).to_numpy()
+        selectors.append(selector)
+    read, named = partial(read_texts_of, examples), {"provenance": job.origin}
+    data = page_data(ids, selectors, read, settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     write_text(out, ranking_html(title, data))
