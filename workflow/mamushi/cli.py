@@ -25,7 +25,7 @@ from typing import NoReturn
 import mamushi
 from mamushi.commands import _as_json
 from mamushi.errors import UserError, error_line, is_interrupt, suggestion
-from mamushi.io.files import DISK_FULL, REFUSED
+from mamushi.io.files import DISK_FULL
 from mamushi.registry import find_files, import_file
 from mamushi.running import launch, locks, machine, stage
 from mamushi.running.interruption import Stopped
@@ -74,7 +74,7 @@ def _report(name: str, error: BaseException) -> int:
         said = f"out of GPU memory; lower {lower}"
     elif number in DISK_FULL:
         said = f"no space left ({error}); free some space and run the same command again"
-    elif isinstance(error, OSError) and number in REFUSED and error.filename is not None:
+    elif isinstance(error, OSError) and error.filename is not None:
         said = f"{error.filename}: {str(error.strerror).lower()}"
     elif not isinstance(error, UserError):
         status, said = 1, f"{said} (traceback: {_write_traceback(name, error)})"

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
-from mamushi.io.files import atomic, new_part, read_plain_json, refuse_url
+from mamushi.io.files import atomic, new_part, read_plain_json
 from mamushi_curate import cutting, rewriting_columns
 from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables import readers
@@ -37,9 +37,7 @@ class Rewritten(NamedTuple):
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise ``UserError`` where something stands already, which may be the user's own, and for a
-    URL."""
-    refuse_url(out)
+    """Raise ``UserError`` where something stands already, which may be the user's own."""
     if os.path.lexists(out):
         raise UserError("exists already", where=out, do="name another one in --out")
 

@@ -1,37 +1,16 @@
-"""Row groups of tables that do not fit into memory, and pages that are damaged."""
+"""Pages that are damaged, and tables for people: no cell of a CSV file is one that a spreadsheet
+runs."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mamushi.errors import UserError
 from mamushi.io import schemas, tables
-
-
-def test_row_groups_of_long_texts_are_small_and_together_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tables, "GROUP_BYTES", 2**20)
-    n = 100
-    columns = {
-        "id": [str(i) for i in range(n)],
-        "text": [f"{i} " + "x" * 40_000 for i in range(n)],
-        "domain": ["forget"] * n,
-        "section": ["inference"] * n,
-        "log_density_ratio": pa.nulls(n, pa.float64()),
-        "group": pa.nulls(n, pa.string()),
-    }
-    path = tmp_path / "examples.parquet"
-    tables.write_table(path, schemas.EXAMPLES, columns)
-    rows = pq.ParquetFile(path).metadata.row_group(0).num_rows
-    assert rows == 2**20 * n // tables.read_table(path, schemas.EXAMPLES).nbytes
-    parts = [*tables.read_groups(path, schemas.EXAMPLES, ["id", "text"])]
-    assert [len(part) for part in parts] == [rows] * (n // rows) + [n % rows]
-    assert pa.concat_tables(parts).to_pydict() == {name: columns[name] for name in ("id", "text")}
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -51,3 +30,30 @@ def test_no_flipped_bit_of_a_page_is_read(tmp_path: Path, plain: bool) -> None:
         tables.read_table(path, kind)
     with pytest.raises(UserError, match="damaged"):
         [*tables.read_groups(path, kind)]
+
+
+CELLS = {
+    '=HYPERLINK("http://x","y")': '\'=HYPERLINK("http://x","y")',
+    "@SUM(A1)": "'@SUM(A1)",
+    "-2+3": "'-2+3",
+    " =1": "' =1",
+    "\ufeff=1": "'\ufeff=1",
+    "\uff1d1": "'\uff1d1",
+    "\ttab": "'\ttab",
+    "\rreturn": "'\nreturn",
+    "": "",
+    "-5": "-5",
+    "+1.5e-3": "+1.5e-3",
+    "user@example.org": "user@example.org",
+}
+"""By what the table holds: what the CSV file does."""
+
+
+def test_texts_alone_are_changed(tmp_path: Path) -> None:
+    n = len(CELLS)
+    table = pa.table({"text": list(CELLS), "number": [-1.5] * n, "count": pa.array([-7] * n)})
+    tables.write_csv(tmp_path / "t.csv", table.append_column("none", pa.nulls(n, pa.string())))
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["text", "number", "count", "none"]
+    assert rows[1:] == [[cell, "-1.5", "-7", ""] for cell in CELLS.values()]

@@ -24,8 +24,7 @@ def write_inputs(folder, embeddings, ids, domains, *, listed=None, listed_domain
     """Another section has other examples, which are none of the pool's business."""
     paths = folder / "embeddings.parquet", folder / "examples.parquet"
     x = np.asarray(embeddings, dtype=np.float16)
-    kind = schemas.EMBEDDINGS.columns[-1].field(x.shape[1]).type
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), type=kind)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1])
     columns = {"id": ids, "domain": domains, "embedding": vectors}
     write_table(paths[0], schemas.EMBEDDINGS, columns)
     listed, domains = listed or ids, listed_domains or domains

@@ -2,7 +2,8 @@
 
 Such a line begins with name and type, and indented lines go on with the meaning. ``string?`` may be
 null, ``string[]`` is a list, ``vector`` a float16 vector of the model's width, and ``label_*``
-stands for further columns of this beginning. Columns whose meaning is in ``SHARED`` share a line.
+stands for further columns of this beginning. Behind a column with ``±`` are the ends of its
+interval, ``_low`` and ``_high``. Columns whose meaning is in ``SHARED`` share a line.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 VECTOR = "vector"
 COLUMN = re.compile(
-    r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector)(?:\[\])?)(\??)"
+    r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector)(?:\[\])?)(\??)(±?)"
 )
 
 
@@ -44,12 +45,11 @@ fold: The fold in which the text was held out; null without cross-fitting.
 seeds: Seeds that the row is a mean over.
 subgroup: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
 prompt: The prompt as configured.
-step: Optimizer step, from 1.
+step: Optimizer steps so far.
 tokens_per_second: Those tokens over the seconds since the step before.
 learning_rate: Learning rate of the step.
-gradient_norm: L2 norm of the gradient before clipping; where fine-tuning clips nothing, of the
-    first step, of each 50th after it and of the last.
-seconds: Seconds of training since the first step; a resumed training counts on.
+gradient_norm: L2 norm of the gradient before clipping; without clipping of every 50th step.
+seconds: Seconds since the first step, of a resumed training of all its runs; or of the selection.
 ppl_forget: Held-out perplexity of the forget domain.
 gold_ppl_forget: The same of the gold standard, which saw no forget text: forget domain.
 sad: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity.
@@ -57,8 +57,8 @@ p_holm: Corrected by Holm for all comparisons of the dataset and model.
 comparisons: How many these are.
 tokens: Predicted tokens of the text.
 nll: Sum of their negative log-likelihoods in nats.
-auc: Share of pairs of a forget and a retain text in which the forget text scores higher, ties
-    counting half; 0.5 is chance.
+auc: Share of pairs of a forget and a retain text in which the forget text scores higher; 0.5 is
+    chance.
 fold_offset: Largest difference between the levels of two folds, in the unit of the score.
 ties: Forget texts less their distinct scores; ties go by id.
 auc_fold_mean: Mean of the AUCs within the folds.
@@ -67,12 +67,16 @@ auc_fold_max: Largest AUC of a fold.
 why: What is missing, and why; null where nothing is.
 low: Lower end of its 95% interval.
 high: Upper end of that interval.
-mean: Its mean over seeds.
+mean: Its mean, of a table over seeds.
 se: Its standard error.
 sd: Its standard deviation.
-gold: Where the share stands: `overshoots` where all of its interval is above 1, for a model that
-    knows less than gold is told from gold as well; `short of gold` where all is below, else `not
-    told from gold`. Null without an interval.
+min: Its smallest value.
+q25: Its lower quartile.
+median: Its median.
+q75: Its upper quartile.
+max: Its largest value.
+gold: Where the share stands: `overshoots` where all of its interval is above 1, `short of gold`
+    where all is below, else `not told from gold`. Null without an interval.
 random: The same less that of `random`, paired by seed and text.
 withheld: Why there is no interval.
 retain: The same of the retain domain.
@@ -88,17 +92,6 @@ class Column(NamedTuple):
     type: str
     nullable: bool
     meaning: str
-
-    def field(self, width: int) -> pa.Field:
-        """Return it with its type; as a vector, of ``width`` numbers."""
-        import pyarrow as pa
-
-        if self.type == VECTOR:
-            kind = pa.list_(pa.field("item", pa.float16(), nullable=False), width)
-        else:
-            item = pa.type_for_alias(self.type.removesuffix("[]"))
-            kind = pa.list_(item) if self.type.endswith("[]") else item
-        return pa.field(self.name, kind, nullable=self.nullable)
 
 
 @dataclass(frozen=True)
@@ -126,27 +119,32 @@ class Table:
         import pyarrow as pa
 
         widths = {field.name: getattr(field.type, "list_size", 1) for field in stored}
-        return pa.schema([column.field(widths.get(column.name, 1)) for column in self.columns])
+        number, fields = pa.field("item", pa.float16(), nullable=False), []
+        for name, kind, is_nullable, _ in self.columns:
+            if kind == VECTOR:
+                held = pa.list_(number, widths.get(name, 1))
+            else:
+                held = pa.type_for_alias(kind.removesuffix("[]"))
+                held = pa.list_(held) if kind.endswith("[]") else held
+            fields.append(pa.field(name, held, is_nullable))
+        return pa.schema(fields)
 
 
 def table(text: str) -> Table:
     """Return the table that a text declares. Raises ``KeyError`` for a column without a meaning."""
-    about, columns = "", []
+    about, columns, further = [], list[Column](), None
     for line in _lines(text):
-        first = COLUMN.match(line)
-        if first is None:
-            about += f"{line} "
-        elif line[first.end() :].startswith(": "):
-            columns.append(_column(first, line[first.end() + 2 :]))
-        else:
-            columns += map(_column, COLUMN.finditer(line))
-    name, _, description = about.strip().partition(": ")
-    fixed = tuple(column for column in columns if not column.name.endswith("*"))
-    further = next((column.name[:-1] for column in columns if column.name.endswith("*")), None)
-    return Table(name, description, fixed, further)
-
-
-def _column(declared: re.Match[str], meaning: str = "") -> Column:
-    name, kind, null = declared.groups()
-    meaning = meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
-    return Column(name, kind, bool(null), meaning)
+        if not (first := COLUMN.match(line)):
+            about.append(line)
+            continue
+        meaning = line[first.end() :].partition(": ")[2]
+        for name, kind, null, ends in [first.groups()] if meaning else COLUMN.findall(line):
+            said = meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
+            if name.endswith("*"):
+                further = name[:-1]
+                continue
+            columns.append(Column(name, kind, bool(null), said))
+            for end in ("low", "high") if ends else ():
+                columns.append(Column(f"{name}_{end}", kind, bool(null), SHARED[end]))
+    name, _, description = " ".join(about).partition(": ")
+    return Table(name, description, tuple(columns), further)

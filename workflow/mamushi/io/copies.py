@@ -24,12 +24,11 @@ SIGNATURE = re.compile(
 """Names in a query that let whoever has the URL in, for a while: no part of what is named."""
 HUB = re.compile(
     r"hf://datasets/(?P<name>[^/@?]+/[^/@?]+)(?:@(?P<revision>[^/?]+))?"
-    r"(?:(?P<path>/[^?]*)|\?(?P<query>[^?]+))?"
+    r"(?:(?P<path>/[^?]*)|\?(?P<query>(?:&?(?:config|split)=[^?&]*)+))?"
 )
 """A data set of the hub: files by their path or, with a query, those of a split."""
 COPY_RECEIPT = ".fetched.json"
 """The file beside a copy of what lies at a URL that says so."""
-OF_SPLIT = ("config", "split")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -47,22 +46,19 @@ def display_url(url: str) -> str:
 
 
 def unsigned(url: str) -> str:
-    """Return a URL as a configuration names it: without a signature.
-
-    Raises ``UserError`` for a URL with a password, and for one that is not encrypted.
-    """
-    address = urlsplit(url)
+    """Return a URL as a configuration names it: without a signature. Raises ``UserError`` for one
+    with a password, one that is not encrypted, and one of no data set of the hub."""
+    address, problem = urlsplit(url), ""
+    if address.scheme == "hf" and not HUB.fullmatch(url):
+        problem, do = "is no data set of the hub", "hf://datasets/ORG/NAME/PATH names its files"
+    elif "@" in address.netloc and address.scheme != "hf":
+        problem, do = "has a name or a password in it", "leave it out; ~/.netrc may have it"
+    elif address.scheme == "http" and address.hostname not in LOOPBACK:
+        problem, do = "is not encrypted", "give https://"
+    if problem:
+        raise UserError(problem, where=display_url(url), do=do)
     if address.scheme == "hf":
-        match = HUB.fullmatch(url)
-        if not match or {key for key, _ in parse_qsl(match["query"] or "")} - {*OF_SPLIT}:
-            do = "hf://datasets/ORG/NAME/PATH names its files"
-            raise UserError("is no data set of the hub", where=url, do=do)
         return url
-    if "@" in address.netloc:
-        do = "leave it out; ~/.netrc, or what the library of the server reads, may have it"
-        raise UserError("has a name or a password in it", where=display_url(url), do=do)
-    if address.scheme == "http" and address.hostname not in LOOPBACK:
-        raise UserError("is not encrypted", where=display_url(url), do="give https://")
     query = [pair for pair in parse_qsl(address.query, True) if not SIGNATURE.fullmatch(pair[0])]
     return urlunsplit((*address[:3], urlencode(query), ""))
 

@@ -20,7 +20,7 @@ from typing import Any
 from mamushi import __version__
 from mamushi.errors import UserError
 from mamushi.io.copies import COPY_RECEIPT
-from mamushi.io.files import read_json, sha256, write_text
+from mamushi.io.files import read_json, reading, sha256, write_text
 
 PACKAGES = (
     *("torch", "transformers", "accelerate", "tokenizers", "safetensors"),
@@ -38,27 +38,25 @@ SETTLED = 2.0
 
 def of(path: str | os.PathLike[str]) -> str:
     """Return hexadecimal SHA-256 of a file's bytes. Raises ``UserError`` when it is missing."""
-    state, began = _state(path), time.time()
-    stored = STORE / hashlib.sha256(state.encode()).hexdigest()
+    (name, changed), began = _state(path), time.time()
+    stored = STORE / name
     with contextlib.suppress(OSError):
         return stored.read_text(encoding="utf-8")
     digest = sha256(path)
-    status = os.stat(path)
-    settled = began - max(status.st_mtime, status.st_ctime) > SETTLED
-    if status.st_size > SMALL and settled and _state(path) == state and STORE.parent.is_dir():
+    is_settled = began - changed > SETTLED and _state(path) == (name, changed)
+    if is_settled and os.path.getsize(path) > SMALL and STORE.parent.is_dir():
         with contextlib.suppress(OSError, UserError):
             write_text(stored, digest)
     return digest
 
 
-def _state(path: str | os.PathLike[str]) -> str:
-    """Return a file as it is now, in words; empty for one that cannot be looked at."""
-    try:
+def _state(path: str | os.PathLike[str]) -> tuple[str, float]:
+    """Return a name for a file as it is now, and the time of its last change."""
+    with reading(path):
         status = os.stat(path)
-    except OSError:
-        return ""
     times = (status.st_mtime_ns, status.st_ctime_ns)
-    return json.dumps([os.path.abspath(path), status.st_size, *times, status.st_ino, status.st_dev])
+    state = [os.path.abspath(path), status.st_size, *times, status.st_ino, status.st_dev]
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest(), max(times) / 1e9
 
 
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
@@ -67,15 +65,14 @@ def content_digests(paths: Iterable[str]) -> dict[str, str]:
     ``MANY`` have one together. Raises ``UserError`` for a copy that is not what was fetched."""
     digests: dict[str, str] = {}
     for path in map(Path, filter(os.path.isfile, paths)):
-        if path.name != COPY_RECEIPT:
-            digests[path.name] = of(path)
-            continue
-        for name, file in read_json(path)["files"].items():
-            copy = path.parent / name
-            if not copy.is_file() or of(copy) != file["sha256"]:
+        is_copied = path.name == COPY_RECEIPT
+        fetched = read_json(path)["files"] if is_copied else {path.name: {}}
+        for name, about in fetched.items():
+            file = path.with_name(name)
+            digests[file.name] = of(file) if file.is_file() else ""
+            if is_copied and digests[file.name] != about["sha256"]:
                 do = "mamushi check fetches it again"
-                raise UserError("has changed since it was fetched", where=copy, do=do)
-            digests[os.path.basename(name)] = file["sha256"]
+                raise UserError("has changed since it was fetched", where=file, do=do)
     if len(digests) <= MANY:
         return digests
     lines = "".join(f"{digests[name]} {name}\n" for name in sorted(digests))
@@ -98,11 +95,8 @@ def versions() -> dict[str, str]:
 def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, Any]:
     """Return the one identity of a result, ``{"settings", "inputs": {name: sha256}, "versions"}``,
     for its card or metadata. No times, so that the same inputs give the same bytes."""
-    return {
-        "settings": dict(settings),
-        "inputs": {name: of(path) for name, path in sorted(inputs.items())},
-        "versions": versions(),
-    }
+    digests = {name: of(path) for name, path in sorted(inputs.items())}
+    return {"settings": dict(settings), "inputs": digests, "versions": versions()}
 
 
 def fingerprint(origin: Mapping[str, Any]) -> str:

@@ -17,13 +17,10 @@ from mamushi.errors import UserError
 from mamushi.io.tabular import URL
 
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-REFUSED = {
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
-    *(errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
-}
-"""Errors of a path that the same command would meet again."""
 IS_SECONDARY = int(os.environ.get("RANK", "0")) > 0
 """Whether this is a process beside the first of a job, which alone leaves what it writes."""
+SEAL = "crc32"
+"""The key of a JSON file that holds the checksum of all others."""
 
 
 @contextlib.contextmanager
@@ -45,18 +42,13 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def refuse_url(target: Path) -> None:
-    """Raise ``UserError`` where a URL is named for what is to be written."""
-    if URL.search(str(target)):
-        do = "give a path here, and copy what is written there"
-        raise UserError("is a URL, to which nothing is written", where=target, do=do)
-
-
 def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
     """Make and return what is to become ``target``, a file or a folder beside it. Remove parts of
     it that processes of this host left when they were killed. Raises ``UserError`` for a URL, and
     ``OSError`` of the target where nothing can be written."""
-    refuse_url(target)
+    if URL.search(str(target)):
+        do = "give a path here, and copy what is written there"
+        raise UserError("is a URL, to which nothing is written", where=target, do=do)
     prefix = f".{target.name}.{socket.gethostname()}-"
     draft = target.with_name(f"{prefix}{os.getpid()}.part")
     try:
@@ -96,14 +88,11 @@ def sha256(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-SEAL = "crc32"
-"""The key of a JSON file that holds the checksum of all others."""
-
-
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text as a whole or not at all."""
     with atomic(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+        # Path names may have bytes that are no UTF-8: they become escapes, which JSON knows.
+        draft.write_bytes(text.encode(errors="backslashreplace"))
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -112,9 +101,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     if isinstance(value, dict):
         value = {**value, SEAL: _checksum(value)}
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    with atomic(path) as draft:
-        # Path names may have bytes that are no UTF-8: they become escapes, which JSON knows.
-        draft.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
+    write_text(path, f"{text}\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
-"""Endings of weights that are not opened."""
-POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
-"""What configurations call the number of a model's positions."""
 INDEX = "model.safetensors.index.json"
 """The file that says which tensor is in which file of several."""
 MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
@@ -20,19 +16,14 @@ def positions(config: Mapping[str, Any]) -> int | None:
     """Return for how many tokens a model has positions, by its configuration: None where texts may
     be of any length, as with states (Mamba) or distances (ALiBi) in the place of positions."""
     text = config.get("text_config") or config
-    lengths = (text.get(name) for name in POSITIONS)
-    return next((length for length in lengths if isinstance(length, int)), None)
+    names = ("max_position_embeddings", "n_positions", "max_seq_len")
+    return next((text[name] for name in names if isinstance(text.get(name), int)), None)
 
 
-def positions_of(source: str) -> int | None:
-    """Return the same of a model's folder; None where nothing says so."""
-    return positions(_read(Path(source).expanduser() / "config.json"))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the object of a JSON file; an empty one where there is none, or it is damaged."""
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """Return the configuration of a model's folder; empty where there is none, or it is damaged."""
     with contextlib.suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
+        content = json.loads(Path(folder, "config.json").read_bytes())
         return content if isinstance(content, dict) else {}
     return {}
 
@@ -46,12 +37,10 @@ def source_mistake(source: str) -> str | None:
         return "holds adapters (LoRA) and not the model; merge them into it by peft, and save that"
     if "config.json" not in names:
         return "this folder holds no model (no config.json); give what save_pretrained wrote"
-    if "quantization_config" in _read(path / "config.json"):
+    if "quantization_config" in read_config(path):
         return "its weights are quantised, and cannot be trained; give those they were made from"
-    pickled = [name for name in names if name.endswith(PICKLE_ENDINGS)]
+    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt"))]
     if pickled and not any(name.endswith(".safetensors") for name in names):
-        return (
-            f"its weights are pickle files ({pickled[0]}), which can run code when they are "
-            "opened; if you trust them, save them again with save_pretrained"
-        )
+        why = "which can run code when they are opened; save them again with save_pretrained"
+        return f"its weights are pickle files ({pickled[0]}), {why}"
     return None

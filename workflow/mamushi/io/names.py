@@ -16,7 +16,6 @@ SELECTOR_NAMES = {
     "anti_mamushi": "Anti-Mamushi",
     "stack": "Stack",
     "lexical": "Words (LR)",
-    "linear": "Layers (LR)",
     "gaussian": "Gaussian",
 }
 """In the order in which figures give them colours and marks: the paper's come first."""

@@ -1,6 +1,7 @@
 """Tables on disk, Parquet with zstd but for vectors, checked against their schema when written and
 when read: see ``schemas``."""
 
+import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,18 +17,15 @@ from mamushi.io.domains import *  # noqa: F403
 from mamushi.io.files import atomic, reading, write_text
 from mamushi.io.schemas import Table
 
-RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
+FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\n]")
 """How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-SPECIAL = re.compile(r'[",\r\n]')
 Columns = Any
-"""A table, its columns by their names, or its rows."""
+"""A table, its columns by their names, its rows, or an iterator over blocks of it, at least one."""
 MARK = "mamushi"
 """The key of the metadata that all tables of this program have."""
-GROUP, LARGE_GROUP = 16384, 2**20
-"""Rows of a row group in a table of vectors, and at most in others: fewer where texts are long."""
-GROUP_BYTES = 2**28
-"""Of these, in memory."""
+GROUP = 16384
+"""Rows of a row group."""
 
 
 def write_table(
@@ -35,29 +33,17 @@ def write_table(
 ) -> None:
     """Write an artifact with its ``metadata`` after checking it, whole or not at all. Raises
     ``ValueError`` when a column is missing or has nulls that its schema forbids."""
-    write_blocks(path, kind, [columns], metadata=metadata)
-
-
-def write_blocks(
-    path: str | Path,
-    kind: Table,
-    blocks: Iterable[Columns],
-    *,
-    metadata: Mapping[str, Any] | None = None,
-) -> None:
-    """Write an artifact as ``write_table``, whose rows come in ``blocks``, at least one."""
     described = {MARK: json.dumps(metadata or {}, sort_keys=True)}
     how: Any = {"write_page_checksum": True, "use_dictionary": not kind.has_vectors}
     how["compression"] = "none" if kind.has_vectors else "zstd"
+    blocks = columns if isinstance(columns, Iterator) else iter([columns])
     tables = (_cast(kind, block).replace_schema_metadata(described) for block in blocks)
     first = next(tables)
     with atomic(path) as draft, pq.ParquetWriter(draft, first.schema, **how) as writer:
         for table in chain([first], tables):
-            most = GROUP_BYTES * len(table) // max(table.nbytes, 1)
-            rows = GROUP if kind.has_vectors else min(LARGE_GROUP, max(1, most))
             # A column in pieces would end its pages where they end.
-            for start in range(0, max(len(table), 1), rows):
-                writer.write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
+            for start in range(0, max(len(table), 1), GROUP):
+                writer.write_table(table.slice(start, GROUP).combine_chunks(), row_group_size=GROUP)
 
 
 def _cast(kind: Table, columns: Columns) -> pa.Table:
@@ -84,10 +70,7 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 def read_groups(
     path: str | Path, kind: Table, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Read an artifact row group by row group: at most 1,048,576 rows, of embeddings 16,384.
-
-    Raises ``UserError`` as ``read_table``.
-    """
+    """Read an artifact row group by row group. Raises ``UserError`` as ``read_table``."""
     with _opened(path, kind) as file:
         for group in range(file.num_row_groups):
             yield file.read_row_group(group, columns=columns)
@@ -129,25 +112,17 @@ def publish(
 
 
 def write_csv(path: str | Path, table: pa.Table) -> None:
-    """Write a table for people: six significant digits, nulls as empty cells, texts ``inert``."""
-    columns = [[_cell(value) for value in column.to_pylist()] for column in table.columns]
+    """Write a table for people: six significant digits, nulls as empty cells, and no text that a
+    spreadsheet runs: a formula stands behind an apostrophe, as the page of a ranking does it."""
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, float):
+            return f"{value:.6g}"
+        # Readers end a row at a carriage return, which the writer leaves unquoted.
+        text = value.replace("\r", "\n") if isinstance(value, str) else ""
+        return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text or value
+
+    columns = [map(cell, column.to_pylist()) for column in table.columns]
     with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as handle:
-        for row in (table.column_names, *zip(*columns, strict=True)):
-            handle.write(",".join(row) + "\n")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    text = inert(text) if isinstance(value, str) else text
-    # The csv module of Python leaves a carriage return unquoted, at which readers end the row.
-    return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
-
-
-def inert(text: str) -> str:
-    """Return ``text`` as a CSV cell that no spreadsheet runs: behind an apostrophe if a formula.
-
-    A number stays one. The page of a ranking does the same in JavaScript.
-    """
-    return f"'{text}" if RUN.match(text) and not NUMBER.fullmatch(text) else text
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerows([table.column_names, *zip(*columns, strict=True)])

@@ -22,12 +22,12 @@ KNOWN = (
     "with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a pattern "
     "such as train-*.parquet"
 )
-STATE, SPLITS = "state.json", "dataset_dict.json"
-"""Files of `datasets` beside those of a data set, and above those of several splits."""
+STATE = "state.json"
+"""A file of `datasets` beside those of a data set."""
 ABOUT = re.compile(
     r"[._].*|.*\.receipt\.json|.*\.(md|rst|html|pdf|bib|cff|png|jpg|svg|py|ipynb|sh|ya?ml|toml|cfg)"
     r"|.*\.(sha256|md5|crc)|(readme|licen[cs]e|notice|citation|changelog|requirements|config|state"
-    r"|croissant|dataset_infos?)(-[^.]*)?(\.txt|\.json)?"
+    r"|croissant|dataset_(dict|infos?))(-[^.]*)?(\.txt|\.json)?"
 )
 """Names of what is about a table, or what other programs leave: caches, checksums, marks of a job
 that has ended."""
@@ -41,8 +41,8 @@ def format_of(path: Path) -> str | None:
     """Return the format of a file by its ending, None for one that is not known."""
     if not packing_of(path):
         return FORMATS.get(path.suffix.lower())
-    format = FORMATS.get(Path(path.stem).suffix.lower())
-    return None if format in ("parquet", "arrow") else format
+    form = FORMATS.get(Path(path.stem).suffix.lower())
+    return None if form in ("parquet", "arrow") else form
 
 
 def packing_of(path: Path) -> str:
@@ -66,8 +66,7 @@ def find(path: str | Path) -> list[Path]:
     """Return the files of a table in the order of its rows, by a path or a pattern with ``*``.
 
     Raises ``UserError`` for a path where nothing is, an ending that is not known, and a folder
-    without a table, with several formats or several splits, or with what is not read of it and may
-    hold rows.
+    without a table, with several formats, or with what is not read of it and may hold rows.
     """
     path = Path(path)
     if path.is_file():
@@ -75,8 +74,6 @@ def find(path: str | Path) -> list[Path]:
             problem = f"cannot tell the format from the ending {path.suffix!r}"
             raise UserError(problem, where=path, do=KNOWN)
         return [path]
-    if (path / SPLITS).is_file():
-        raise UserError("has several splits", where=path, do="name the folder of one of them")
     if (path / STATE).is_file():
         # As ``Dataset.save_to_disk`` lists them.
         state = json.loads((path / STATE).read_text(encoding="utf-8"))
@@ -87,29 +84,26 @@ def find(path: str | Path) -> list[Path]:
     at = [*(path.iterdir() if path.is_dir() else path.parent.glob(path.name))]
     if not at and not path.is_dir():
         raise UserError(no_file(path), where=path, do="check the path")
-    entries = [entry for entry in _entries(at) if entry.name in LAKES or not _is_about(entry)]
-    forms = [format_of(entry) if is_part(entry) else None for entry in entries]
-    form = next(filter(None, forms), None)
-    if form is None:
+    files = [file for file in _walk(at) if file.name in LAKES or not _is_about(file)]
+    forms = {file: format_of(file) for file in files if is_part(file)}
+    if not forms:
         raise UserError("no table in this folder", where=path, do=KNOWN)
-    if unread := [entry.name for entry, of in zip(entries, forms, strict=True) if of != form]:
+    form = next(iter(forms.values()))
+    if unread := [file.name for file in files if forms.get(file) != form]:
         problem = f"holds what is not read with it: {', '.join(unread[:4])}"
         do = "take that out of the folder, or give the files themselves or a pattern for them"
         raise UserError(problem, where=path, do=do)
-    if form == "txt" and len(entries) > 1:
-        problem = "has several .txt files, of which a text may be a line or all of one"
-        raise UserError(problem, where=path, do="give one file with a text a line, or a table")
-    return entries
+    return files
 
 
-def _entries(paths: Iterable[Path]) -> Iterator[Path]:
+def _walk(paths: Iterable[Path]) -> Iterator[Path]:
     """Iterate over what lies at paths, and then of folders over what is in them."""
     for path in sorted(paths, key=lambda path: (path.is_dir(), path)):
         is_one = path.is_symlink() or path.name in LAKES or (path / STATE).exists()
         if not path.is_dir() or is_one:
             yield path
         elif path.name[0] not in "._":
-            yield from _entries(path.iterdir())
+            yield from _walk(path.iterdir())
 
 
 def is_part(path: Path) -> bool:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.io import schemas
-from mamushi.io.tables import INFERENCE, read_table, write_blocks
+from mamushi.io.tables import INFERENCE, read_table, write_table
 
 MAPPED = 2**30
 """Bytes from which a matrix lies in a file that is mapped into memory."""
@@ -55,4 +55,4 @@ def write_vectors(
             yield {**rows, "embedding": vectors}
             start += len(block)
 
-    write_blocks(path, schemas.EMBEDDINGS, columns(), metadata=metadata)
+    write_table(path, schemas.EMBEDDINGS, columns(), metadata=metadata)

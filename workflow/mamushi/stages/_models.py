@@ -109,13 +109,9 @@ def checkpoint_of(card: Path, job: Job) -> Checkpoint:
 def record_training(
     job: Job, accelerator: Accelerator, schema: Table, log: Mapping[str, Any], **counts: Any
 ) -> None:
-    """Write the step log of a training, and its card in the place of what an earlier one left."""
-    from mamushi.io.tensors import drop_others
-
-    card = job.arguments["card"]
+    """Write the step log of a training, and its card."""
     parquet.write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
-    drop_others(card, job.origin)
-    write_json(card, {**job.origin, **counts})
+    write_json(job.arguments["card"], {**job.origin, **counts})
     accelerator.wait_for_everyone()
 
 

@@ -23,7 +23,7 @@ from mamushi.io import tabular
 from mamushi.io.copies import display_url, is_remote, local_path
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
-from mamushi.io.model_files import positions_of, source_mistake
+from mamushi.io.model_files import positions, read_config, source_mistake
 from mamushi.registry import load
 from mamushi_curate.commands import _options
 from mamushi_curate.tables.conversations import text_columns
@@ -361,5 +361,5 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     if examples is not None and CHATS in examples.column_names:
         template = "their text" if tokenizer.chat_template is None else "its chat template"
         line += f"; conversations are read as {template}"
-    positions, most = positions_of(str(folder)), Shortened().max_length
-    return line if (positions or most) >= most else f"{line}; texts are cut at {positions} tokens"
+    cut, most = positions(read_config(folder)), Shortened().max_length
+    return line if (cut or most) >= most else f"{line}; texts are cut at {cut} tokens"

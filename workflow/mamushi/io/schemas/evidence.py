@@ -12,29 +12,18 @@ spearman_with_truth float64?: Rank correlation of score and exact log-density ra
 ties int64""")
 
 DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, in their unit, a
-row per cell and selector. Null where a selector has no score for retain texts or folds, or a number
-is not defined.
+row per cell and selector: columns `forget_` and `retain_` are of the scores of a domain. Null where
+a selector has no score for retain texts or folds, or a number is not defined.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
-forget_mean float64: Mean score of the forget texts.
-forget_sd float64
-forget_min float64: Their smallest score.
-forget_q25 float64: Their lower quartile.
-forget_median float64: Their median.
-forget_q75 float64: Their upper quartile.
-forget_max float64: Their largest score.
+forget_mean float64, forget_sd float64, forget_min float64, forget_q25 float64
+forget_median float64, forget_q75 float64, forget_max float64
 forget_cov float64?: Coefficient of variation: standard deviation over |mean|.
-retain_mean float64?: Mean score of the retain texts.
-retain_sd float64?
-fisher float64?: Fisher discriminability: difference of the domains' means over their root mean
-    variance.
-auc float64?
-auc_low float64?: Lower end of its 95% interval for a ranking by all texts, by their groups; null
+retain_mean float64?, retain_sd float64?
+fisher float64?: Difference of the domains' means over their root mean variance.
+auc float64?±: As in `selection`. Its interval is for a ranking by all texts, by their groups; null
     where texts come in groups that no column names.
-auc_high float64?
-auc_high_mislabelled float64?: Upper end against the right labels, if 5% of each domain's are wrong
-    at random.
-groups int64?: Groups of texts that are not independent, a text without one being its own; null
-    where no two texts share one.
+auc_high_mislabelled float64?: Upper end against the right labels, if 5% of each domain's are wrong.
+groups int64?: Groups of texts that are not independent; null where no two texts share one.
 near_alike float64?: Where there are no groups, by how many standard errors near texts share a
     domain more often than their vectors explain; above 1.645 they come in groups.
 auc_fold_mean float64?, auc_fold_sd float64?, auc_fold_min float64?, auc_fold_max float64?
@@ -48,10 +37,9 @@ dataset string, model string, seed int64
 first string: Name of a selector of the grid, or of `evidence.compared`.
 second string: Name of the other one.
 beta float64, removed int64
-shared float64?: Share of the first `removed` texts that the two lists have in common; β by chance.
-    Null where nothing is removed.
-spearman float64?: Rank correlation of the two whole rankings, the same at every budget; null of a
-    single text.""")
+shared float64?: Share of the first `removed` texts that both lists have; β by chance. Null where
+    nothing is removed.
+spearman float64?: Rank correlation of the two whole rankings; null of a single text.""")
 
 GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a row per cell and
 number k of leading components. Each domain less its own mean, then every vector at length 1.
@@ -70,8 +58,8 @@ affinity float64: Root mean square of the cosines of the principal angles betwee
     subspaces: 1 the same, 0 orthogonal.
 angle_median float64: Median of these angles, in degrees.
 angles_above_45 float64: Share of these angles above 45 degrees.
-angle_sorted float64?: The k-th smallest angle between the subspaces of the first 50 components, in
-    degrees; of fewer where there are fewer, or less than 100 dimensions. Null beyond.""")
+angle_sorted float64?: The k-th smallest angle between the subspaces of the first 50 components (or
+    as many as there are), in degrees; null beyond.""")
 
 CALIBRATED = table("""calibrated: The log-density ratio of every text of the inference section, from
 the scores of the selector that estimates it. The metadata hold `lost`, the variance in nats of what
@@ -92,20 +80,16 @@ expected float64: What a density ratio has.
 holds bool: Whether the interval holds what is expected.""")
 
 FRONTIER = table("""frontier: Removal and preservation to expect at each budget by the calibrated
-ratio, before any retraining. 95% bands over the texts, the calibration and what the scores have
-lost.
+ratio. 95% bands over the texts, the calibration and what the scores have lost.
 dataset string, model string, seed int64, selector string, beta float64, removed int64
-removal float64: KL(p1 ‖ p−S) in nats per text: how badly what remains predicts a forget text; more
-    is better forgotten.
-removal_low float64, removal_high float64
-preservation float64: KL(p2 ‖ p−S), the same for retain texts; less is better kept.
-preservation_low float64, preservation_high float64
+removal float64±: KL(p1 ‖ p−S) in nats per text: how badly what remains predicts a forget text.
+preservation float64±: KL(p2 ‖ p−S), the same for retain texts; less is better kept.
 removal_true float64?: What the removal achieves by the exact ratio; null where no truth is known.
 preservation_true float64?: The same of preservation.""")
 
 PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
-of the texts that remain, before any retraining. Of selectors of texts and of tokens; none of those
-that have read the words by which it is predicted, where no texts are held out.
+of the texts that remain. Of selectors of texts and of tokens; none of those that have read the
+words by which it is predicted, where no texts are held out.
 dataset string, model string, seed int64, selector string, beta float64
 removed int64: Texts, or tokens of a selector of tokens.
 recovered float64?: Share of the gap in forget NLL from the model of all texts to that of none.""")
@@ -115,29 +99,23 @@ Budgets are means over seeds; null, with a reason, where none can be stood by.
 dataset string, model string, selector string
 target string: `removal` (share of the full removal's gain) or `preservation` (most nats per text).
 value float64: What is asked of the target: a share, or nats per text.
-budget float64?: Recommended share of the forget set, linear between the frontier's budgets.
-budget_low float64?: Lower end of the interval that the seeds and their 95% bands span; both ends
-    are rounded outwards to hundredths.
-budget_high float64?
+budget float64?±: Recommended share of the forget set, linear between the frontier's budgets; its
+    interval is what the seeds and their 95% bands span, rounded outwards to hundredths.
 reason string?: Why there is no budget; null where there is one.
-retraining float64?: The share of the texts, or of their tokens, that retraining needs by the table
-    `predicted`, for removal; null where there is none, and for other targets.
-retraining_low float64?, retraining_high float64?""")
+retraining float64?±: The share of the texts, or of their tokens, that retraining needs by the
+    table `predicted`, for removal; null for other targets.""")
 
-RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: the
-fit and the ranking of all forget texts, with that of what it derives from. Reading, the loading of
-libraries and Snakemake are out.
+RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: fit
+and ranking, with those of what it derives from, but no reading, loading or Snakemake.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
-wall_seconds float64?: Null, as the other, where the log does not say.
-cpu_seconds float64?: Seconds over all threads.""")
+wall_seconds float64?, cpu_seconds float64?""")
 
 RUNTIME_SUMMARY = table("""runtime_summary: The paper's table of run times: means and standard
 deviations over seeds of the table `runtime`, a row per dataset, model and selector.
 dataset string, model string, selector string, n_forget int64, n_retain int64, seeds int64
 wall_seconds_mean float64?, wall_seconds_sd float64?
 cpu_seconds_mean float64?, cpu_seconds_sd float64?
-paper_mean float64?: Seconds that the paper prints for selecting 60%, beside its own dataset and
-    model alone, `jigsaw` and `gemma-2-2b`.
+paper_mean float64?: Seconds that the paper prints for selecting 60% of `jigsaw` by `gemma-2-2b`.
 paper_sd float64?""")
 
 QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a

@@ -12,9 +12,8 @@ perplexity float64: exp(nll).""")
 NLL = table("""nll: What a perplexity is made of, a row per held-out text, in order.
 id string
 tokens int64, nll float64
-deep float64?: The same with word frequencies taken out, of forget texts that are sampled for it:
-    among the tokens that occur in those texts, once the model's mean prediction is that of words in
-    other texts. No constant on the logits changes it.""")
+deep float64?: The same without word frequencies, of sampled forget texts: among the tokens of
+    those, once the model's mean prediction is that of words in other texts.""")
 
 TRAIN_LOG = table("""train_log: One fine-tune (or pretraining of a tiny model), a row per optimizer
 step.
@@ -31,8 +30,7 @@ loss float64: What the unlearner lowers, before the step's update.
 forget_loss float64: Mean NLL per predicted token of the step's forget texts before its update, in
     nats; where an unlearner trains on random labels, that of those labels.
 retain_loss float64: The same of the step's retain texts.
-forget_mean float64: Mean of `forget_loss` over the last `unlearning.training.stop_window` steps, by
-    which an unlearner stops, in nats.
+forget_mean float64: Mean of `forget_loss` over the last `unlearning.training.stop_window` steps.
 tokens int64: Predicted tokens of the step, forget and retain texts together.
 tokens_per_second float64, learning_rate float64, gradient_norm float64, seconds float64""")
 
@@ -42,13 +40,11 @@ prompt_tokens int32[]: Its token ids as the model reads them, chat template incl
 tokens int32[]: Token ids of the greedy continuation, with the one that ends it if one does.""")
 
 RELEARNING_CURVE = table("""relearning_curve: One model while it is fine-tuned on a few forget
-texts, a row per number of steps that is measured.
-step int64: Optimizer steps so far; 0 is the model before any.
+texts, a row per number of steps that is measured; 0 is the model before any.
+step int64
 examples int64: Forget texts that it is fine-tuned on.
 ppl_forget float64, ppl_retain float64""")
 
 RELEARNED_TEXTS = table("""relearned: What one model makes of each held-out forget text while it is
 fine-tuned on a few others, a row per text and number of steps that is measured, but 0.
-step int64: Optimizer steps so far.
-id string
-tokens int64, nll float64""")
+step int64, id string, tokens int64, nll float64""")
