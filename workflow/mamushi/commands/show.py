@@ -97,7 +97,7 @@ def _cell(
     if paths.under(root, paths.FRONTIER, **cell).is_file():
         root_option = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{root_option}"
-    taken = row_for_budget(best, first_budget(advised(root, cell).get(order[0])))
+    taken = row_for_budget(best, first_budget(advised(root, cell, order[0])))
     if _is_to_act_on(taken):
         yield f"  remove    mamushi apply {taken['path']} {table_options(root, cell)}"
 

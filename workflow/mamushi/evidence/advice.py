@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import first_crossing
 from mamushi.evaluation.sad import Curve, curves_of
+from mamushi.evidence.frontier import ENDS
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table
 
 AdviceRow = Mapping[str, Any]
 
-TARGETS: Mapping[str, tuple[str, int, str]] = {
-    "removal": ("gain", 1, "share above 0 and at most 1"),
-    "preservation": ("preservation", -1, "number of nats of at least 0"),
+TARGETS: Mapping[str, tuple[str, int]] = {
+    "removal": ("gain", 1),
+    "preservation": ("preservation", -1),
 }
-"""Target -> the column that decides it, 1 where that has to rise to it, -1 where to fall, and what
-it is."""
+"""Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 OF_TOKENS = "it ranks tokens, and no prediction of retraining gets there"
 """The reason why a selector has no budget of texts."""
 WIDEST = 0.6
@@ -41,8 +41,7 @@ WIDEST = 0.6
 HALF_WIDTH = 0.15
 """At least 95% of the budgets that retraining needed for a share of the gap were so near to the
 predicted one, 222 of 226 for the half (the page Predicted retraining)."""
-_ROUNDING = 1e-9
-_ENDS = ("", "_low", "_high")
+ROUNDING = 1e-9
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
@@ -74,22 +73,21 @@ def read_results(
     return [row for path in files for row in read_frontier(path)], foreseen
 
 
-def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, AdviceRow]:
-    """Return the row of ``advice`` by selector for half of what the removal of all forget texts
-    does; none where nothing was predicted."""
+def advised(root: Path, cell: Mapping[str, Any], selector: str) -> AdviceRow | None:
+    """Return the row of ``advice`` of a selector for half of what the removal of all forget texts
+    does; None where nothing was predicted."""
     try:
         frontier, foreseen = read_results(root, str(cell["dataset"]), str(cell["model"]))
     except UserError:
-        return {}
-    return {row["selector"]: row for row in advice(frontier, [("removal", 0.5)], foreseen)}
+        return None
+    rows = advice(frontier, [("removal", 0.5)], foreseen)
+    return next((row for row in rows if row["selector"] == selector), None)
 
 
 def row_for_budget(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
     """Return which of a selector's lists, or rows of a table, by their budgets, is the one for a
     ``budget``: the first that is as large, the last where none is, and the first for None."""
-    if budget is None:
-        return rows[0]
-    return next((row for row in rows if row["beta"] >= budget - _ROUNDING), rows[-1])
+    return next((row for row in rows if row["beta"] >= (budget or 0.0) - ROUNDING), rows[-1])
 
 
 def first_budget(row: AdviceRow | None) -> float | None:
@@ -101,7 +99,7 @@ def first_budget(row: AdviceRow | None) -> float | None:
 def units_at(budget: float, total: int) -> int:
     """Return how many texts or tokens a budget is. Rounded up: with fewer the target would be
     missed."""
-    return min(math.ceil(budget * total - _ROUNDING), total - 1)
+    return min(math.ceil(budget * total - ROUNDING), total - 1)
 
 
 def advice(
@@ -115,64 +113,55 @@ def advice(
     ``budget_high`` the least and the greatest at which an end of a seed's 95% band does, rounded
     outwards to hundredths; all are null where nothing can be stood by, and ``reason`` says why.
     ``retraining`` is where the mean curve of the rows ``foreseen`` gets to a share, with its
-    interval. Raises ``UserError`` for an unknown target, or a value that it cannot have.
+    interval. Raises ``UserError`` for a value that a target cannot have.
     """
-    frontiers, expected = curves_of(frontier), curves_of(foreseen)
-    rows: list[dict[str, Any]] = []
+    frontiers, expected, rows = curves_of(frontier), curves_of(foreseen), []
     for key, (target, value) in product(dict.fromkeys([*frontiers, *expected]), list(targets)):
-        if target not in TARGETS:
-            raise UserError(f"unknown target {target!r}", do=f"known are {', '.join(TARGETS)}")
         if not (0 <= value < math.inf if target == "preservation" else 0 < value <= 1):
-            raise UserError(f"{target}: {value} is no {TARGETS[target][2]}")
-        row = dict(zip(("dataset", "model", "selector"), key, strict=True))
-        row |= {"target": target, "value": value, **_end_columns("budget"), "reason": OF_TOKENS}
+            do = "a removal is a share above 0 and at most 1, preservation is at least 0 nats"
+            raise UserError(f"{target}: {value}", do=do)
+        row: dict[str, Any] = dict(zip(("dataset", "model", "selector"), key, strict=True))
+        row |= {"target": target, "value": value, "reason": OF_TOKENS}
+        row |= dict.fromkeys(f"{of}{end}" for of in ("budget", "retraining") for end in ENDS)
         if key in frontiers:
             row |= predicted_budget(frontiers[key], target, value)
-        row |= _end_columns("retraining")
         if target == "removal" and key in expected:
             mean = np.mean([_column(curve, "recovered") for curve in expected[key]], axis=0)
-            need = budget(mean, _column(expected[key][0], "beta"), value)
-            if need is not None:
-                ends = max(need - HALF_WIDTH, 0.0), min(need + HALF_WIDTH, 1.0)
-                row |= _end_columns("retraining", need, *ends)
+            need = first_reached(_column(expected[key][0], "beta"), mean, value)
+            if not np.isnan(need):
+                row |= {"retraining": need, "retraining_low": max(need - HALF_WIDTH, 0.0)}
+                row["retraining_high"] = min(need + HALF_WIDTH, 1.0)
         rows.append(row)
     return rows
 
 
 def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
     """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
-    column, sign, _ = TARGETS[target]
-    heights = {end: [sign * _column(curve, column + end) for curve in seeds] for end in _ENDS}
-    reached = {}
-    for end, curves in heights.items():
-        budgets = [
-            None if np.isnan(height).any() else budget(height, _column(curve, "beta"), sign * value)
-            for height, curve in zip(curves, seeds, strict=True)
-        ]
-        reached[end] = np.array(budgets, dtype=np.float64)
-    easy, hard = _ENDS[1:][::-sign]
-    first = math.floor(100 * np.nan_to_num(reached[easy], nan=0.0).min() + _ROUNDING) / 100
-    last = math.ceil(100 * np.nan_to_num(reached[hard], nan=1.0).max() - _ROUNDING) / 100
+    column, sign = TARGETS[target]
+    reached, undefined = {}, {}
+    for end in ENDS:
+        curves = [(_column(seed, "beta"), sign * _column(seed, column + end)) for seed in seeds]
+        reached[end] = np.array([first_reached(*curve, sign * value) for curve in curves])
+        undefined[end] = any(np.isnan(heights).any() for _, heights in curves)
+    easy, hard = ENDS[1:][::-sign]
+    first = math.floor(100 * np.nan_to_num(reached[easy], nan=0.0).min() + ROUNDING) / 100
+    last = math.ceil(100 * np.nan_to_num(reached[hard], nan=1.0).max() - ROUNDING) / 100
     reason = next((curve[0]["withheld"] for curve in seeds if curve[0]["withheld"]), None)
-    if reason is None and any(np.isnan(height).any() for height in heights[hard]):
+    if reason is None and undefined[hard]:
         reason = "the gain of removing all is not distinguishable from 0"
     elif reason is None and np.isnan(reached[""]).any():
         reason = "no budget below 1 gets there"
     elif reason is None and last - first > WIDEST:
         reason = f"all from {first:.2f} to {last:.2f} is as likely"
-    ends = () if reason else (float(reached[""].mean()), first, last)
-    return {**_end_columns("budget", *ends), "reason": reason}
+    ends = (None,) * 3 if reason else (float(reached[""].mean()), first, last)
+    return {**dict(zip((f"budget{end}" for end in ENDS), ends, strict=True)), "reason": reason}
 
 
-def _end_columns(name: str, *values: float) -> dict[str, Any]:
-    """Return a budget with its ends as columns, None where there are none."""
-    return dict(zip((name + end for end in _ENDS), values or (None,) * 3, strict=True))
-
-
-def budget(curve: NDArray[Any], budgets: NDArray[Any], share: float) -> float | None:
-    """Return the least budget at which a curve reaches the share; None where none below 1 does."""
-    crossing = first_crossing(budgets, curve, share)
-    return None if crossing is None or crossing > 1 - 1e-9 else crossing
+def first_reached(budgets: NDArray[Any], curve: NDArray[Any], share: float) -> float:
+    """Return the least budget at which a curve reaches the share; NaN where none below 1 does, or
+    where it is not defined."""
+    crossing = None if np.isnan(curve).any() else first_crossing(budgets, curve, share)
+    return np.nan if crossing is None or crossing > 1 - ROUNDING else crossing
 
 
 def _column(curve: Curve, name: str) -> NDArray[np.float64]:

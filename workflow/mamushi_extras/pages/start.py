@@ -68,7 +68,7 @@ def answer(
     texts where there are any, else of masks of tokens."""
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     order = leading(of_texts or lists)
-    how_many = advised(root, cell).get(order[0])
+    how_many = advised(root, cell, order[0])
     chosen = row_for_budget(lists[order[0]], budget := first_budget(how_many))
     count, total, unit = list_size(chosen)
     asked = units_at(budget, total) if budget else None
