@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from mamushi.evidence.geometry import geometry_summary
 from mamushi.io import paths, schemas
-from mamushi.io.schemas import Table
+from mamushi.io.columns import Table
 from mamushi.io.tables import read_table
 
 _Row = Mapping[str, Any]

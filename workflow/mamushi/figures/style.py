@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mamushi.io import paths, schemas
+from mamushi.io.columns import Table
 from mamushi.io.files import atomic
 from mamushi.io.names import SELECTOR_NAMES, label
-from mamushi.io.schemas import Table
 from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
 
 plt.switch_backend("Agg")

@@ -57,8 +57,7 @@ p_holm: Corrected by Holm for all comparisons of the dataset and model.
 comparisons: How many these are.
 tokens: Predicted tokens of the text.
 nll: Sum of their negative log-likelihoods in nats.
-auc: Share of pairs of a forget and a retain text in which the forget text scores higher; 0.5 is
-    chance.
+auc: Share of pairs of a forget and a retain text in which the forget text scores higher.
 fold_offset: Largest difference between the levels of two folds, in the unit of the score.
 ties: Forget texts less their distinct scores; ties go by id.
 auc_fold_mean: Mean of the AUCs within the folds.
@@ -75,8 +74,7 @@ q25: Its lower quartile.
 median: Its median.
 q75: Its upper quartile.
 max: Its largest value.
-gold: Where the share stands: `overshoots` where all of its interval is above 1, `short of gold`
-    where all is below, else `not told from gold`. Null without an interval.
+gold: Where its interval is beside 1: `overshoots`, `short of gold` or `not told from gold`.
 random: The same less that of `random`, paired by seed and text.
 withheld: Why there is no interval.
 retain: The same of the retain domain.

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mamushi.io.columns import Table
 from mamushi.io.domains import *  # noqa: F403
 from mamushi.io.files import atomic, reading, write_text
-from mamushi.io.schemas import Table
 
 FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\n]")
 """How a cell begins that a spreadsheet may run as a formula, or move to another cell."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
 
-    from mamushi.io.schemas import Table
+    from mamushi.io.columns import Table
     from mamushi.lm.storage import Checkpoint
 
 
