@@ -46,8 +46,6 @@ from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi.unlearning.relearning import relearn
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
-    Sums,
-    count_predicted,
     draw_targets,
     points_of,
     split_by_text,
@@ -341,7 +339,8 @@ class Cell:
                 bank.accelerator,
                 bank.training,
                 points=points_of(bank.steps, POINTS),
-                sums=Sums(part, "", np.zeros(count_predicted(bank.ranked))),
+                path=part,
+                fingerprint="",
             )
             bank.train(self.seed, bank.ranked, None, meter.updated)
             part.replace(slopes)

@@ -18,6 +18,7 @@ from mamushi_extras.influence.measuring import (
     measure_at_weights,
     second_moment,
 )
+from mamushi_extras.tokens.masks import TokenPool
 from tests.extras.influence.test_measuring import (
     HOW,
     OTHERS,
@@ -39,9 +40,9 @@ def measured(
 ) -> tuple[Any, dict[int, Targets]]:
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
-    targets = draw_by_fold(TEXTS, None, others, MOST, SEED)[1]
-    how = (MOST, None, BATCHES, HOW, SEED, accelerator)
-    return measure_at_weights(language_model, TEXTS, others, *how)[0], targets
+    pool = TokenPool(TEXTS, others)
+    how = (MOST, BATCHES, HOW, SEED, accelerator)
+    return measure_at_weights(language_model, pool, *how)[0], draw_by_fold(pool, MOST, SEED)[1]
 
 
 def mean_gradient(language_model: PreTrainedModel, texts: TokenSet) -> torch.Tensor:
@@ -84,7 +85,7 @@ def test_it_is_the_slope_of_each_tokens_loss_by_the_moment_of_the_texts(
     values, targets = measured(language_model)
     assert torch.equal(flat(language_model.parameters()), before)
     assert all(p.grad is None for p in language_model.parameters())
-    folds = draw_by_fold(TEXTS, None, NONE, MOST, SEED)[0]
+    folds = draw_by_fold(TokenPool(TEXTS, NONE), MOST, SEED)[0]
     assert {*folds} == {*targets} == {0, 1}
     assert apart(values, expected(language_model, folds, targets)) < 1e-3
 
@@ -105,7 +106,7 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
     groups = np.arange(60) // 3  # of both domains
     for seed in range(20):
         for codes in (None, groups):
-            folds, drawn_targets = draw_by_fold(texts, codes, NONE, 99, seed)
+            folds, drawn_targets = draw_by_fold(TokenPool(texts, NONE, codes), 99, seed)
             for fold, targets in drawn_targets.items():
                 scored = {*texts.ids[folds == fold]}
                 drawn = {name for of in targets.values() for name in of.ids}

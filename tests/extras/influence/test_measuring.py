@@ -21,7 +21,6 @@ from mamushi.selection.metrics import auc
 from mamushi_extras.influence.measuring import (
     STEP,
     InfluenceMeter,
-    Sums,
     draw_targets,
     points_of,
 )
@@ -104,11 +103,15 @@ def measured(language_model: PreTrainedModel, tmp_path: Path, **changes: Any) ->
     how = HOW | changes
     freeze(language_model, how)
     accelerator = device.accelerator(str(how["precision"]))
-    sums = Sums(tmp_path / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
-    meter = Compared(language_model, TEXTS, TARGETS, accelerator, how, points=POINTS, sums=sums)
     read = (language_model, TEXTS)
+    meter = Compared(*read, TARGETS, accelerator, how, points=POINTS, **kept_in(tmp_path))
     finetune(*read, how, total=4, seed=1, accelerator=accelerator, updated=meter.updated)
     return meter
+
+
+def kept_in(folder: Path, fingerprint: str = "run") -> dict[str, Any]:
+    """Where a meter writes down what it has measured."""
+    return {"path": folder / "points", "fingerprint": fingerprint}
 
 
 def apart(found: np.ndarray[Any, Any], expected: Any) -> float:
@@ -118,8 +121,8 @@ def apart(found: np.ndarray[Any, Any], expected: Any) -> float:
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
 def test_it_is_the_slope_of_each_tokens_loss(family: str, tmp_path: Path) -> None:
     meter = measured(exact(model(family)), tmp_path)
-    assert meter.sums.steps == POINTS
-    assert apart(meter.sums.total, meter.reference) < 1e-3
+    assert meter.steps == POINTS
+    assert apart(meter.total, meter.reference) < 1e-3
 
 
 def test_the_training_is_not_changed_by_it(tmp_path: Path) -> None:
@@ -140,9 +143,9 @@ def test_it_is_near_in_half_precision(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(STEP, "bf16", 3e-4)
     short = measured(model("llama"), tmp_path, **changes)
     assert (whole.eps, suited.eps) == (3e-4, 3e-3)
-    total = whole.sums.total
-    assert np.corrcoef(suited.sums.total, total)[0, 1] > 0.9
-    assert apart(suited.sums.total, total) < 0.5 * apart(short.sums.total, total)
+    total = whole.total
+    assert np.corrcoef(suited.total, total)[0, 1] > 0.9
+    assert apart(suited.total, total) < 0.5 * apart(short.total, total)
 
 
 def test_points_are_evenly_spaced_and_end_with_the_training() -> None:
@@ -163,15 +166,18 @@ def test_targets_go_by_id_and_have_a_token_to_predict() -> None:
 
 
 def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    sums = Sums(tmp_path / "points", "run", np.zeros(3))
-    sums.add(2, np.ones(3))
+    meter, state = measured(model("llama"), tmp_path), tmp_path / "state"
     state.touch()
-    again = Sums(sums.path, "run", np.zeros(3))
-    again.restore(state)
-    assert again.steps == [2] and again.total.tolist() == [1.0] * 3 and state.exists()
-    Sums(sums.path, "another run", np.zeros(3)).restore(state)
-    assert not state.exists()
+
+    def restored(fingerprint: str) -> InfluenceMeter:
+        how = (meter.model, TEXTS, TARGETS, meter.accelerator, HOW)
+        other = InfluenceMeter(*how, points=POINTS, **kept_in(tmp_path, fingerprint))
+        other.restore(state)
+        return other
+
+    again = restored("run")
+    assert again.steps == POINTS and (again.total == meter.total).all() and state.exists()
+    assert restored("another run").steps == [] and not state.exists()
 
 
 def test_what_teaches_the_domain_goes_before_noise_of_it(tmp_path: Path) -> None:
@@ -201,12 +207,10 @@ def test_what_teaches_the_domain_goes_before_noise_of_it(tmp_path: Path) -> None
                 parameter *= 0.1
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
-    sums = Sums(tmp_path / "points", "run", np.zeros(11 * len(texts)))
-    points = points_of(16, 3)
-    read = (language_model, texts)
-    meter = InfluenceMeter(*read, targets, accelerator, how, points=points, sums=sums)
+    read, kept = (language_model, texts), kept_in(tmp_path)
+    meter = InfluenceMeter(*read, targets, accelerator, how, points=points_of(16, 3), **kept)
     finetune(*read, how, total=16, seed=1, accelerator=accelerator, updated=meter.updated)
-    per_text = sums.total.reshape(-1, 11).sum(axis=1)
+    per_text = meter.total.reshape(-1, 11).sum(axis=1)
     teaches = np.arange(len(texts)) % 4 == 0
     forget = domains == FORGET
     assert auc(per_text[forget], teaches[forget]) > 0.8
@@ -234,11 +238,10 @@ def sharded(folder: Path) -> np.ndarray[Any, Any]:
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
     sharding.shard(language_model, accelerator)
-    sums = Sums(folder / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
     read = (language_model, TEXTS)
-    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], sums=sums)
+    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], **kept_in(folder))
     finetune(*read, how, total=2, seed=1, accelerator=accelerator, updated=meter.updated)
-    return sums.total
+    return meter.total
 
 
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ either half of the ranked texts the other half's (cross-fitting).
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,10 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.data.groups import GroupCodes
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.io.files import atomic
+from mamushi.io.tensors import header
 from mamushi.lm import sharding
 from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll
@@ -41,6 +41,7 @@ from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune, gradient, mean_nll
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
+from mamushi_extras.tokens.masks import TokenPool
 
 Targets = Mapping[str, TokenSet]
 """Texts of either domain whose NLL counts."""
@@ -75,38 +76,6 @@ def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
     return drawn
 
 
-@dataclass
-class Sums:
-    """What the points so far sum up to, (predicted,), in a file beside the state of the training:
-    whole or absent, and of no other run than that of the ``fingerprint``."""
-
-    path: Path
-    fingerprint: str
-    total: Doubles
-    steps: list[int] = field(default_factory=list)
-
-    def restore(self, state: Path) -> None:
-        """Read the file. Without it the training's ``state`` goes as well, since it would begin
-        behind points that nobody measured."""
-        try:
-            with safe_open(self.path, "np") as file:
-                metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
-                if metadata.get("fingerprint") == self.fingerprint:
-                    self.total, self.steps = file.get_tensor("total"), metadata["steps"]
-                    return
-        except (FileNotFoundError, SafetensorError):
-            pass
-        state.unlink(missing_ok=True)
-
-    def add(self, step: int, values: Doubles) -> None:
-        """Add what was measured after ``step``, and write it down."""
-        self.total = self.total + values
-        self.steps = [*self.steps, step]
-        metadata = json.dumps({"fingerprint": self.fingerprint, "steps": self.steps})
-        with atomic(self.path) as draft:
-            save_file({"total": self.total}, draft, metadata={"mamushi": metadata})
-
-
 class Slopes:
     """Measures the slopes of the losses of ``texts`` at the weights that the model has, along what
     helps ``targets`` of both domains."""
@@ -115,7 +84,7 @@ class Slopes:
         self,
         model: PreTrainedModel,
         texts: TokenSet,
-        targets: Mapping[str, TokenSet],
+        targets: Targets,
         accelerator: Accelerator,
         training: Mapping[str, Any],
     ) -> None:
@@ -123,38 +92,30 @@ class Slopes:
         self.eps = STEP[accelerator.mixed_precision]
         self.batch_tokens = int(training["batch_tokens"])
         self.trained = [p for p in model.parameters() if p.requires_grad]
-        # The mean NLL of all targets of a domain, as one step of a training on them.
-        self.objectives = {
-            domain: mean_nll(
-                model, of, {**training, "batch_size": len(of)}, 0, accelerator, "influence"
-            )
-            for domain, of in targets.items()
-        }
-        self.modules = {
-            key: accelerator.prepare_model(of.module, evaluation_mode=True)
-            for key, of in self.objectives.items()
-        }
+        self.objectives = {}
+        for domain, of in targets.items():
+            # The mean NLL of all targets of a domain, as one step of a training on them.
+            step = {**training, "batch_size": len(of)}
+            objective = mean_nll(model, of, step, 0, accelerator, "influence")
+            module = accelerator.prepare_model(objective.module, evaluation_mode=True)
+            self.objectives[domain] = objective, module
 
     def accumulate(self) -> None:
         """Leave g_f - g_r in the gradients."""
         for domain in (RETAIN, FORGET):
-            objective, module = self.objectives[domain], self.modules[domain]
+            objective, module = self.objectives[domain]
             gradient(objective, module, objective.step(0), self.accelerator, self.trained, False)
-            if domain == RETAIN:
-                for _, along in self._moved():
-                    along.neg_()
-
-    def _moved(self) -> list[tuple[nn.Parameter, Tensor]]:
-        """Return the parameters that have a gradient, with it."""
-        return [(p, p.grad) for p in self.trained if p.grad is not None]
+            for parameter in self.trained if domain == RETAIN else ():
+                if parameter.grad is not None:
+                    parameter.grad.neg_()
 
     @torch.no_grad()
     def slopes(self) -> Doubles:
         """Return the slope of each token's loss along the gradients, (predicted,)."""
-        moved = self._moved()
+        moved = [(p, p.grad) for p in self.trained if p.grad is not None]
         length = _norm([along for _, along in moved])
         if length == 0:
-            return np.zeros(count_predicted(self.texts))
+            return np.zeros(int(self.texts.counted.sum()))
         h = self.eps * _norm([parameter.detach() for parameter in self.trained]) / length
         shards = [(sharding.local(p.detach()), sharding.local(along)) for p, along in moved]
         start = [shard.clone() for shard, _ in shards]
@@ -174,53 +135,69 @@ class Slopes:
 
 
 class InfluenceMeter(Slopes):
-    """Measures the influence of the tokens of ``texts`` at some steps of a training of the model:
-    its ``updated`` is that of the ``Objective``."""
+    """Sums the influence of the tokens of ``texts`` at some ``points`` of a training of the model:
+    its ``updated`` is that of the ``Objective``. What the ``steps`` so far sum up to, the ``total``
+    (predicted,), is in a file at ``path`` beside the state of the training: whole or absent, and of
+    no other run than that of the ``fingerprint``."""
 
-    def __init__(self, *how: Any, points: Sequence[int], sums: Sums) -> None:
+    def __init__(self, *how: Any, points: Sequence[int], path: Path, fingerprint: str) -> None:
         super().__init__(*how)
-        self.points, self.sums = points, sums
+        self.points, self.path, self.fingerprint = points, path, fingerprint
+        self.total, self.steps = np.zeros(int(self.texts.counted.sum())), list[int]()
+
+    def restore(self, state: Path) -> None:
+        """Read the file. Without it the training's ``state`` goes as well, since it would begin
+        behind points that nobody measured."""
+        with suppress(FileNotFoundError, SafetensorError), safe_open(self.path, "np") as file:
+            metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
+            if metadata.get("fingerprint") == self.fingerprint:
+                self.total, self.steps = file.get_tensor("total"), metadata["steps"]
+                return
+        state.unlink(missing_ok=True)
 
     def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
-        """Measure after ``step`` if it is one of the points and was not measured before; leave
-        weights, moments and mode as they were. Raises ``UserError`` for a gradient that is not
-        finite."""
-        if step not in self.points or step in self.sums.steps:
+        """Measure after ``step`` if it is one of the points and was not measured before, and write
+        down the sum; leave weights, moments and mode as they were. Raises ``UserError`` for a
+        gradient that is not finite."""
+        if step not in self.points or step in self.steps:
             return
         mode = self.model.training
         self.model.eval()
         self.accumulate()
-        values = precondition(optimizer) * self.slopes()
+        self.total = self.total + precondition(optimizer) * self.slopes()
+        self.steps = [*self.steps, step]
         optimizer.zero_grad(set_to_none=True)
         self.model.train(mode)
-        self.sums.add(step, values)
+        metadata = header({"fingerprint": self.fingerprint, "steps": self.steps})
+        with atomic(self.path) as draft:
+            save_file({"total": self.total}, draft, metadata=metadata)
 
 
 def measure_along_training(
     model: PreTrainedModel,
-    texts: TokenSet,
-    contamination: TokenSet,
+    pool: TokenPool,
     most: int,
     points: int,
     training: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
-    sums: Sums,
+    path: Path,
     checkpoint: Checkpoint,
-) -> dict[str, Any]:
-    """Train the model on the texts, and add to ``sums`` their influence on at most so many
-    targets a domain, of the ``contamination`` section, at some ``points``. Return what the table
-    says of it. ``checkpoint`` is that of ``finetune``."""
-    sums.restore(checkpoint.path)
-    targets = draw_targets(contamination, most, seed)
+) -> tuple[Doubles, dict[str, Any]]:
+    """Train the model on the ranked texts, and return their influence, at some ``points``, on at
+    most so many targets a domain, of the contamination section, (predicted,), and what the table
+    says of it. ``path`` is that of the ``InfluenceMeter``, ``checkpoint`` that of ``finetune``."""
+    texts, targets = pool.texts, draw_targets(pool.contamination, most, seed)
     total = steps(len(texts), training["batch_size"], training["epochs"])
     how = (model, texts, targets, accelerator, training)
-    meter = InfluenceMeter(*how, points=points_of(total, points), sums=sums)
+    own: dict[str, Any] = {"path": path, "fingerprint": checkpoint.fingerprint}
+    meter = InfluenceMeter(*how, points=points_of(total, points), **own)
+    meter.restore(checkpoint.path)
     options: dict[str, Any] = {"total": total, "seed": seed, "accelerator": accelerator}
     options |= {"checkpoint": checkpoint, "updated": meter.updated}
     finetune(model, texts, training, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
-    return {"points": sums.steps, "targets": counts, "eps": meter.eps}
+    return meter.total, {"points": meter.steps, "targets": counts, "eps": meter.eps}
 
 
 def _norm(tensors: Sequence[Tensor]) -> float:
@@ -254,12 +231,6 @@ def divide(along: Tensor, second: Tensor, epsilon: float) -> None:
     along.div_(second.sqrt_().add_(epsilon)).masked_fill_(unmoved, 0.0)
 
 
-def count_predicted(texts: TokenSet) -> int:
-    """Return how many tokens of the texts are predicted: all of a text but its first, or those of
-    them that count."""
-    return int(texts.counted.sum())
-
-
 def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
     """Return the ``values`` (predicted,) of each text's predicted tokens, in fp32."""
     counts = texts.counted.astype(np.int64)
@@ -267,14 +238,15 @@ def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]
 
 
 def draw_by_fold(
-    texts: TokenSet, groups: GroupCodes | None, contamination: TokenSet, most: int, seed: int
+    pool: TokenPool, most: int, seed: int
 ) -> tuple[NDArray[np.int16], dict[int, Targets]]:
     """Return the fold (texts,) of each ranked text, and the targets of each fold, at most so many a
     domain: all of fold 0 where the contamination section has texts to be targets, else of either
     fold texts of the other. A group is in one fold. Raises ``UserError`` for too few texts."""
-    if len(contamination):
-        return np.zeros(len(texts), np.int16), {0: draw_targets(contamination, most, seed)}
-    folds = stratified_folds(texts.domains == FORGET, 2, seed, groups)
+    texts = pool.texts
+    if len(pool.contamination):
+        return np.zeros(len(texts), np.int16), {0: draw_targets(pool.contamination, most, seed)}
+    folds = stratified_folds(texts.domains == FORGET, 2, seed, pool.groups)
     others = {fold: subset(texts, np.flatnonzero(folds != fold)) for fold in (0, 1)}
     return folds, {fold: draw_targets(others[fold], most, seed) for fold in others}
 
@@ -306,10 +278,8 @@ def second_moment(
 
 def measure_at_weights(
     model: PreTrainedModel,
-    texts: TokenSet,
-    contamination: TokenSet,
+    pool: TokenPool,
     most: int,
-    groups: GroupCodes | None,
     batches: int,
     training: Mapping[str, Any],
     seed: int,
@@ -318,10 +288,10 @@ def measure_at_weights(
     """Return the influence of every predicted token of the texts on the targets of its fold,
     (predicted,), and what the table says of it, with the ``fold`` of each text, None where there is
     one. Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``."""
-    folds, targets = draw_by_fold(texts, groups, contamination, most, seed)
+    texts, (folds, targets) = pool.texts, draw_by_fold(pool, most, seed)
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
-    values = np.zeros(count_predicted(texts))
+    values = np.zeros(int(texts.counted.sum()))
     for fold, of_fold in targets.items():
         scored = folds == fold
         inside = subset(texts, np.flatnonzero(scored))

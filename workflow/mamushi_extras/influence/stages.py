@@ -34,47 +34,35 @@ def influence(
     a model that is trained before, nothing is trained. A killed run of the same origin goes on from
     its state, beside ``out``, with what was measured so far. Raises ``UserError`` without
     targets."""
-    import numpy as np
     import pyarrow as pa
 
-    from mamushi.data.labels import group_codes
-    from mamushi.io.domains import CONTAMINATION, INFERENCE
     from mamushi.io.tables import write_table
-    from mamushi.io.vectors import ranked
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
-    from mamushi.lm.tokens import read_tokens
     from mamushi_extras.influence.measuring import (
-        Sums,
-        count_predicted,
         measure_along_training,
         measure_at_weights,
         split_by_text,
     )
     from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
+    from mamushi_extras.tokens.stages import read_token_pool
 
     training, state = settings.training, state_of(out)
     points = out.with_name(f"{out.name}.points")
-    texts, contamination = (
-        read_tokens(tokens, examples, section, training.max_length)
-        for section in (INFERENCE, CONTAMINATION)
-    )
+    pool = read_token_pool(examples, tokens, training.max_length)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
     options = training.model_dump() | job.execution.model_dump()
-    read = (model, texts, contamination, settings.targets)
-    how = (options, settings.seed, accelerator)
+    read, how = (model, pool, settings.targets), (options, settings.seed, accelerator)
     if settings.trained_before:
-        groups = group_codes(ranked(examples, "group")["group"])
-        values, metadata = measure_at_weights(*read, groups, settings.batches, *how)
+        values, metadata = measure_at_weights(*read, settings.batches, *how)
     else:
-        checkpoint = checkpoint_of(out, job)
-        sums = Sums(points, checkpoint.fingerprint, np.zeros(count_predicted(texts)))
-        metadata = measure_along_training(*read, settings.points, *how, sums, checkpoint)
-        values = sums.total
+        resumed = (points, checkpoint_of(out, job))
+        values, metadata = measure_along_training(*read, settings.points, *how, *resumed)
+    texts = pool.texts
     fold = metadata.pop("fold", None)
     columns = {
         "id": texts.ids,
