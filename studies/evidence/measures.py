@@ -13,7 +13,7 @@ from mamushi.evaluation import intervals
 from mamushi.evaluation.half_gap import crossing, first_crossing, recovery
 from mamushi.evaluation.intervals import Effect, contrast, pooled_variance, t_quantile
 from mamushi.evaluation.sad import sad
-from mamushi.selection.metrics import clusters_of, placements, sampling_variance
+from mamushi.selection.metrics import DELONG_FACTOR, clusters_of, placements, sampling_error
 from studies.evidence.archive import Run
 from studies.evidence.families import RANDOM, Claim, Family
 
@@ -236,7 +236,7 @@ def _of_auc(of: Measured, first: str, second: str, shift: float) -> Effect:
     apart = [(a[0] - b[0], a[1] - b[1]) for a, b in sides]
     above, below = (np.mean(values, axis=0) for values in zip(*apart, strict=True))
     clusters = clusters_of(texts.groups, texts.forget)
-    of_texts = sampling_variance(above, below, clusters)
+    of_texts = DELONG_FACTOR * sampling_error(above, below, clusters).variance
     values = np.array([values.mean() for values, _ in apart]) + shift
     seeds = over_seeds(values)
     of_seeds = float(values.var(ddof=1)) / len(values) if len(values) > 1 else 0.0

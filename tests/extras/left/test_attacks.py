@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from mamushi.selection.metrics import DELONG_FACTOR, placements, sampling_variance
+from mamushi.selection.metrics import placements, sampling_error
 from mamushi_extras.left.attacks import MEASURES, compare, likelihood_ratio
 
 Doubles = NDArray[np.float64]
@@ -62,7 +62,7 @@ def test_one_seeds_interval_is_that_of_delong() -> None:
     model[:150] += 0.5
     row = compared(np.array([[model], [gold]]), 150)
     placed = placements(model, np.arange(400) < 150)
-    error = np.sqrt(sampling_variance(*placed) / DELONG_FACTOR)
+    error = np.sqrt(sampling_error(*placed).variance)
     assert row["value"] == pytest.approx(placed[0].mean())
     assert (row["high"] - row["low"]) / 2 == pytest.approx(1.976 * error, rel=0.15)
     assert row["difference"] == pytest.approx(row["value"] - row["gold"])

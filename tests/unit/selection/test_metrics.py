@@ -5,15 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mamushi.selection.metrics import (
-    DELONG_FACTOR,
-    NORMAL,
-    auc_ends,
-    clusters_of,
-    placements,
-    sampling_variance,
-    t_error,
-)
+from mamushi.selection.metrics import auc_ends, clusters_of, placements, sampling_error
 
 Doubles = NDArray[np.float64]
 
@@ -38,15 +30,10 @@ def test_by_clusters_an_interval_holds_the_auc_where_delongs_does_not(
     truth, held, wrong = norm.cdf(apart / np.sqrt(2)), [], []
     for _ in range(400):
         placed = placements(clustered(rng, groups, icc) + apart * forget, forget)
-        clusters = clusters_of(groups, forget)
-        assert clusters is not None
-        error = np.sqrt(sampling_variance(*placed, clusters) / DELONG_FACTOR) * t_error(
-            *placed, clusters
-        )
-        alone = NORMAL * np.sqrt(sampling_variance(*placed) / DELONG_FACTOR)
+        clustered_error = sampling_error(*placed, clusters_of(groups, forget))
         away = abs(placed[0].mean() - truth)
-        held.append(away <= error)
-        wrong.append(away <= alone)
+        for covers, error in ((held, clustered_error), (wrong, sampling_error(*placed))):
+            covers.append(away <= error.errors * np.sqrt(error.variance))
     assert np.mean(held) >= 0.93
     assert both or np.mean(wrong) <= 0.89
 
@@ -66,7 +53,7 @@ def test_the_ends_of_an_auc_hold_it_also_near_1(
             [shift + spread * rng.normal(size=sizes[0]), rng.normal(size=sizes[1])]
         )
         placed = placements(score, np.arange(sum(sizes)) < sizes[0])
-        value, variance = float(placed[0].mean()), sampling_variance(*placed) / DELONG_FACTOR
+        value, variance = float(placed[0].mean()), sampling_error(*placed).variance
         low, high = auc_ends(value, variance, min(sizes))
         held.append(low <= auc <= high)
         mirrored = auc_ends(1 - value, variance, min(sizes))

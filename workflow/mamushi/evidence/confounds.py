@@ -18,9 +18,8 @@ from mamushi.selection.metrics import (
     average_ranks,
     clusters_of,
     placements,
-    sampling_variance,
+    sampling_error,
     spearman,
-    t_error,
 )
 
 Interval = tuple[float, float, float]
@@ -179,7 +178,7 @@ def stratified_auc(
     estimate = float(weight @ [float(above.mean()) for above, _ in placed])
     clusters = clusters_of(None if groups is None else groups[used], positive[used])
     if clusters is None:
-        variance = weight**2 @ [sampling_variance(*pair) / DELONG_FACTOR for pair in placed]
+        variance = weight**2 @ [sampling_error(*pair).variance for pair in placed]
         ends = auc_ends(estimate, times * float(variance), int(sizes.min(axis=1).sum()))
         return estimate, *ends
     # As if of one stratum, each text with what it weighs.
@@ -188,7 +187,5 @@ def stratified_auc(
         np.concatenate([k * (x - x.mean()) for k, x in zip(scale, side, strict=True)])
         for scale, side in zip(scales.T, zip(*placed, strict=True), strict=True)
     )
-    variance = sampling_variance(above, below, clusters) / DELONG_FACTOR
-    fewest = min(len(np.unique(codes)) for codes in clusters)
-    errors = t_error(above, below, clusters)
-    return estimate, *auc_ends(estimate, times * variance, fewest, errors)
+    error = sampling_error(above, below, clusters)
+    return estimate, *auc_ends(estimate, times * error.variance, error.texts, error.errors)

@@ -30,8 +30,7 @@ from mamushi.selection.metrics import (
     auc_ends,
     clusters_of,
     placements,
-    sampling_variance,
-    t_error,
+    sampling_error,
 )
 from mamushi.selection.refits import WHOLE_REFIT, Refit
 
@@ -79,16 +78,15 @@ def auc_interval(
     (n,), is for the sample of texts, and the spread over ``refits`` for the estimator.
     """
     above, below = placements(score, forget)
-    clusters = clusters_of(groups, forget)
-    variance = sampling_variance(above, below, clusters)
+    clusters, value = clusters_of(groups, forget), float(above.mean())
+    error = sampling_error(above, below, clusters)
+    variance = DELONG_FACTOR * error.variance
     if len(refits) > 1:
         variance += float(np.var([auc(refit, forget) for refit in refits], ddof=1))
-    value = float(above.mean())
     if clusters is not None:
-        texts = min(len(np.unique(codes)) for codes in clusters)
-        return value, *auc_ends(value, variance, texts, t_error(above, below, clusters))
-    error = NORMAL * float(np.sqrt(variance))
-    return value, max(value - error, 0.0), min(value + error, 1.0)
+        return value, *auc_ends(value, variance, error.texts, error.errors)
+    half = NORMAL * float(np.sqrt(variance))
+    return value, max(value - half, 0.0), min(value + half, 1.0)
 
 
 def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:

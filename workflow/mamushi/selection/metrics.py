@@ -1,6 +1,6 @@
 """How well a score separates the domains (AUC) and follows the truth (Spearman). By ranks alone."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,58 +47,51 @@ def placements(
     return above, below
 
 
+class SamplingError(NamedTuple):
+    """The ``variance`` of an AUC, the ``texts`` of the smaller domain, or its clusters, and how
+    many ``errors`` an end of a 95% interval is away."""
+
+    variance: float
+    texts: int
+    errors: float
+
+
 def clusters_of(groups: GroupCodes | None, forget: NDArray[np.bool_]) -> ClusterCodes | None:
     """Return the codes of the groups of forget texts (n1,) and of retain texts (n2,), for
-    ``sampling_variance``; None where each text is a group of its own."""
+    ``sampling_error``; None where each text is a group of its own."""
     return (groups[forget], groups[~forget]) if has_groups(groups) else None
 
 
-def sampling_variance(
+def sampling_error(
     above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes | None = None
-) -> float:
-    """Estimate the variance of an AUC, or of a difference of two on the same texts, from
-    ``placements`` or their differences: DeLong et al. (1988), times ``DELONG_FACTOR``.
+) -> SamplingError:
+    """Estimate the error of an AUC of fixed scores, or of a difference of two on the same texts,
+    from ``placements`` or their differences: DeLong et al. (1988).
 
-    Between ``clusters``, which may hold texts of both domains, it is that of the sums over them
-    (Obuchowski, 1997); infinite where a domain has one alone.
+    Between ``clusters``, which may hold texts of both domains, the variance is that of the sums
+    over them (Obuchowski, 1997), corrected for the number of clusters of each domain, infinite
+    where one has one alone; errors are Student's, with the degrees of freedom of Satterthwaite.
     """
     if clusters is None:
-        return DELONG_FACTOR * sum(
-            float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1
-        )
-    return DELONG_FACTOR * float((cluster_errors(above, below, clusters) ** 2).sum())
-
-
-def cluster_errors(
-    above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
-) -> NDArray[np.float64]:
-    """Return each cluster's contribution (c,) to the error of an AUC, corrected for the number of
-    clusters of each domain; infinite where a domain has one alone."""
-    _, code = np.unique(np.concatenate(clusters), return_inverse=True)
-    total = np.zeros(int(code.max()) + 1)
-    for placed, codes in ((above, code[: len(above)]), (below, code[len(above) :])):
-        number = len(np.unique(codes))
-        if number < 2:
-            return np.full(len(total), np.inf)
-        size = np.sqrt(number / (number - 1)) / len(placed)
-        total += size * np.bincount(codes, placed - placed.mean(), len(total))
-    return total
-
-
-def t_error(
-    above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
-) -> float:
-    """Return the errors from an estimate to an end of its 95% interval by clusters: Student's, with
-    the degrees of freedom of Satterthwaite."""
+        variance = sum(float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
+        return SamplingError(variance, min(len(above), len(below)), NORMAL)
     from scipy.special import stdtrit
 
-    square = cluster_errors(above, below, clusters) ** 2
-    if not 0 < square.sum() < np.inf:
-        return NORMAL
+    _, code = np.unique(np.concatenate(clusters), return_inverse=True)
+    numbers = [len(np.unique(codes)) for codes in clusters]
+    if (fewest := min(numbers)) < 2:
+        return SamplingError(float("inf"), fewest, NORMAL)
+    total, sides = np.zeros(int(code.max()) + 1), np.split(code, [len(above)])
+    for placed, codes, number in zip((above, below), sides, numbers, strict=True):
+        size = np.sqrt(number / (number - 1)) / len(placed)
+        total += size * np.bincount(codes, placed - placed.mean(), len(total))
+    square = total**2
+    if (variance := square.sum()) == 0:
+        return SamplingError(0.0, fewest, NORMAL)
     # The fourth moment of a normal variable is three times the square of the second.
-    freedom = 3 * float(square.sum() ** 2 / (square**2).sum())
-    fewest = min(len(np.unique(codes)) for codes in clusters)
-    return float(stdtrit(min(max(freedom, 1.0), fewest - 1), 0.975))
+    freedom = 3 * float(variance**2 / (square**2).sum())
+    errors = float(stdtrit(min(max(freedom, 1.0), fewest - 1), 0.975))
+    return SamplingError(float(variance), fewest, errors)
 
 
 def auc_ends(
