@@ -5,8 +5,7 @@ the share of the full removal's effect to reach, or the harm that the retain dom
 """
 
 import argparse
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ LIMIT = (
 _PREDICTED = (
     "Predicted by what goes of the words; retrained models needed a budget in the interval."
 )
-_Row = Mapping[str, Any]
+NAMES = ("dataset", "model", "selector")
+HEAD = (*NAMES, "remove", "share", "95% interval", "list, or why there is none")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` when there is no frontier of what was asked for."""
-    from mamushi.evidence.advice import TARGETS, advice, read_results
+    from mamushi.evidence.advice import TARGETS, advice, first_budget, read_results
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     frontier, foreseen = read_results(args.root, args.dataset, args.model)
@@ -49,81 +49,49 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         _as_json.put(rows)
         return
-    points = [*frontier, *foreseen]
-    pairs = dict.fromkeys((row["dataset"], row["model"]) for row in rows)
-    blocks = []
-    for pair in pairs:
-        of_rows, of_points = (
-            [row for row in of if (row["dataset"], row["model"]) == pair] for of in (rows, points)
-        )
-        blocks.append("\n".join(_block(of_rows, of_points, args.root)))
-    print("\n\n".join(blocks))
-
-
-def _block(rows: Sequence[_Row], points: Sequence[_Row], root: Path) -> Iterator[str]:
-    """Yield the lines of a dataset and model, best selector first; ``points`` are the rows of
-    frontiers and predictions that the advice is made from."""
-    from mamushi.evidence.advice import OF_TOKENS, first_budget
-
-    totals: dict[str, int] = defaultdict(int)
-    for point in points:
-        totals[point["selector"]] = max(totals[point["selector"]], point["removed"])
-    seeds = {point["seed"] for point in points}
-    rows = sorted(rows, key=lambda row: (first_budget(row) is None, first_budget(row) or 0.0))
-    texts = [totals[row["selector"]] for row in rows if row["reason"] != OF_TOKENS]
-    of = f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, {[*texts, 0][0]:,} forget texts"
-    yield f"{rows[0]['dataset']}, {rows[0]['model']}: {target_text(rows[0])} ({of})"
-    useful = [row for row in rows if first_budget(row)]
-    table = [_cells(row, totals[row["selector"]], root, min(seeds)) for row in useful]
-    table = [["selector", "remove", "share", "95% interval", "list"], *table] if table else []
+    totals: dict[tuple[str, ...], int] = {}
+    for point in (*frontier, *foreseen):
+        key = tuple(point[name] for name in NAMES)
+        totals[key] = max(totals.get(key, 0), point["removed"])
+    rows.sort(key=lambda row: (row["dataset"], row["model"], first_budget(row) or 2.0))
+    table = [HEAD, *(_cells(row, totals, args.root) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    yield from ("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
-    yield from _notes(rows, points)
+    print(target_text(rows[0]))
+    for line in table:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
+    if any(row["retraining"] is not None for row in rows):
+        print(_PREDICTED)
+    elif target == "removal" and any(row["budget"] for row in rows):
+        print(LIMIT)
 
 
-def target_text(row: _Row) -> str:
+def target_text(row: Mapping[str, Any]) -> str:
     """Return the target of a row in words."""
     if row["target"] == "preservation":
         return f"harm to the retain domain of at most {row['value']:g} nats per text"
     return f"{100 * row['value']:g}% of the full removal"
 
 
-def _cells(row: _Row, total: int, root: Path, seed: int) -> list[str]:
-    """Return what is printed of a selector that has a budget."""
+def _cells(
+    row: Mapping[str, Any], totals: Mapping[tuple[str, ...], int], root: Path
+) -> tuple[str, ...]:
+    """Return what is printed of a selector: its budget with the list there, or what makes it."""
     from mamushi.evidence.advice import OF_TOKENS, first_budget, units_at
     from mamushi.selection.removals import share_of
 
-    budget, is_of_tokens = first_budget(row) or 0.0, row["reason"] == OF_TOKENS
-    units = units_at(budget, total)
-    beta = paths.beta(round(budget, 2)) if is_of_tokens else share_of(units, total)
+    names = tuple(row[name] for name in NAMES)
+    if not (budget := first_budget(row)):
+        return *names, "", "", "", row["reason"] or "nothing has to go"
+    units, is_of_tokens = units_at(budget, totals[names]), row["reason"] == OF_TOKENS
+    beta = paths.beta(round(budget, 2)) if is_of_tokens else share_of(units, totals[names])
     of = "budget" if row["retraining"] is None else "retraining"
-    cell = {"seed": "*", **{name: row[name] for name in ("dataset", "model", "selector")}}
     pattern = paths.SPANS if is_of_tokens else paths.REMOVAL
-    lists = sorted(root.glob(str(paths.under("", pattern, **cell, beta=beta))))
+    cell = {**dict(zip(NAMES, names, strict=True)), "beta": beta}
+    lists = sorted(root.glob(str(paths.under("", pattern, **cell, seed="*"))))
     command = f"mamushi list --budget {beta} --selector {row['selector']}"
-    if is_of_tokens:
-        command = f"mamushi run {pattern.format(**{**cell, 'seed': seed}, beta=beta)}"
-    return [
-        *(row["selector"], f"{units:,} {'tokens' if is_of_tokens else 'texts'}"),
-        *(f"{100 * float(beta):g}%", f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}"),
+    command = f"mamushi run {pattern.format(**cell, seed=0)}" if is_of_tokens else command
+    return (
+        *(*names, f"{units:,} {'tokens' if is_of_tokens else 'texts'}", f"{100 * float(beta):g}%"),
+        f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}",
         " ".join(map(str, lists)) or command,
-    ]
-
-
-def _notes(rows: Sequence[_Row], points: Sequence[_Row]) -> Iterator[str]:
-    """Yield what is said of selectors without a budget, or that need none, and of how sure the
-    others are."""
-    why: dict[str, list[str]] = defaultdict(list)
-    for row in rows:
-        if row["reason"] and row["retraining"] is None:
-            why[f"no budget for {{}}: {row['reason']}"].append(row["selector"])
-        elif row["budget"] == 0:
-            harm = max(point.get("preservation", 0) for point in points if point["beta"] == 0)
-            note = f"nothing has to go for {{}}: with all texts kept the harm is {harm:.3g} nats"
-            why[note].append(row["selector"])
-    yield from (note.format(", ".join(names)) for note, names in why.items())
-    if any(row["retraining"] is not None for row in rows):
-        yield _PREDICTED
-    by_theory = [row for row in rows if row["retraining"] is None and row["budget"]]
-    if any(row["target"] == "removal" for row in by_theory):
-        yield LIMIT
+    )

@@ -8,8 +8,9 @@ what is known of each mask.
 
 import argparse
 import shlex
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,6 @@ from mamushi.io import paths
 from mamushi.io.copies import is_remote, local_path
 from mamushi.io.files import read_json
 
-SHOWN_FIGURE = "diagnostics"
-"""The figure of a cell that shows how far the scores of the two domains are apart."""
 WIDTH = 88
 """Characters of a text."""
 Manifest = Mapping[str, Any]
@@ -53,92 +52,76 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool =
     if as_json:
         _as_json.put([*spans, *lists])
         return
-    cells: dict[tuple[str, str, int], list[Manifest]] = defaultdict(list)
-    for manifest in lists:
-        cells[manifest["dataset"], manifest["model"], manifest["seed"]].append(manifest)
-    shown = [[*_cell(root, *cell, cells[cell], texts)] for cell in sorted(cells)]
+    cells = groupby(lists, itemgetter("dataset", "model", "seed"))
+    blocks = ["\n".join(_cell(root, [*manifests], texts)) for _, manifests in cells]
     if spans and (tokens or not lists):
-        shown.append(["tokens to leave out of the loss, in the place of texts", *_masked(spans)])
+        blocks.append("\n".join(_masked(spans)))
     words = "is of an earlier ranking, and not to be acted on"
-    shown.append([f"{manifest['path']}: {words}" for manifest in earlier])
-    print("\n\n".join("\n".join(lines) for lines in shown if lines))
+    blocks += [f"{manifest['path']}: {words}" for manifest in earlier]
+    print("\n\n".join(blocks))
 
 
-def _cell(
-    root: Path, dataset: str, model: str, seed: int, manifests: Sequence[Manifest], texts: bool
-) -> Iterator[str]:
+def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[str]:
     """Yield the lines of a dataset, model and seed."""
     from mamushi.evidence.advice import advised, first_budget, row_for_budget
     from mamushi.evidence.ranking import cut
     from mamushi.evidence.verdict import leading
 
-    lists: dict[str, list[Manifest]] = defaultdict(list)
-    for manifest in manifests:
-        lists[manifest["selector"]].append(manifest)
-    cell: Cell = {"dataset": dataset, "model": model, "seed": seed}
-    order, first = leading(lists), manifests[0]
+    first, by_selector = manifests[0], groupby(manifests, itemgetter("selector"))
+    lists = {selector: [*of_selector] for selector, of_selector in by_selector}
+    cell: Cell = {name: first[name] for name in ("dataset", "model", "seed")}
+    order = leading(lists)
     best = lists[order[0]]
-    yield f"{dataset}, {model}, seed {seed}"
+    yield "{dataset}, {model}, seed {seed}".format(**cell)
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
     # Of a corpus, its manifest says what is known.
-    for head, words in first.get("shown", [("ranked", ranked)]):
-        yield f"  {head:<10}{words}"
-    if partly := cut(root, cell):
-        yield f"  cut       {partly}"
+    yield from _named([*first.get("shown", [("ranked", ranked)]), ("cut", cut(root, cell))])
     for selector in order:
-        yield from _ranking_lines(selector, lists[selector], _list)
+        yield from _ranking_lines(selector, lists[selector])
     if texts:
         longest = max(one["removed"] for one in best)
         yield from _texts(root, {**cell, "selector": order[0]}, longest)
-    figure = paths.under(root, paths.CELL_FIGURE_PNG, **cell, figure=SHOWN_FIGURE)
-    for name, path in {"figure": figure, "page": paths.under(root, paths.RANKING, **cell)}.items():
-        if path.is_file():
-            yield f"  {name:<10}{path}"
+    figure = paths.under(root, paths.CELL_FIGURE_PNG, **cell, figure="diagnostics")
+    page = paths.under(root, paths.RANKING, **cell)
+    found = {"figure": figure, "page": page}.items()
+    yield from _named((name, path.is_file() and path) for name, path in found)
     if paths.under(root, paths.FRONTIER, **cell).is_file():
-        root_option = "" if root == paths.RESULTS else f" --root {root}"
-        yield f"  how many  mamushi advise --removal 0.5{root_option}"
+        at = "" if root == paths.RESULTS else f" --root {root}"
+        yield f"  how many  mamushi advise --removal 0.5{at}"
     taken = row_for_budget(best, first_budget(advised(root, cell, order[0])))
     if _is_to_act_on(taken):
         yield f"  remove    mamushi apply {taken['path']} {table_options(root, cell)}"
 
 
-def _ranking_lines(
-    who: str, lists: Sequence[Manifest], describe: Callable[[Manifest], str]
-) -> Iterator[str]:
-    """Yield what a ranking is worth, and two lines for each of its lists; of a comparison, of which
-    nobody is to take one, where they are."""
-    from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON
+def _named(lines: Iterable[tuple[str, object]]) -> Iterator[str]:
+    return (f"  {name:<10}{words}" for name, words in lines if words)
+
+
+def _ranking_lines(who: str, lists: Sequence[Manifest]) -> Iterator[str]:
+    """Yield what a ranking is worth, and two lines for each of its lists; none for those of a
+    comparison, of which nobody is to take one."""
+    from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, unit_of
 
     yield f"  {who}: {lists[0]['judgement']['ranking']}"
-    if lists[0]["judgement"]["act"] == COMPARISON:
-        yield f"            its lists: {lists[0]['path'].parent}"
-        return
     for manifest in lists:
-        judged = manifest["judgement"]
-        yield f"  {describe(manifest)}: {manifest['path']}"
+        if (judged := manifest["judgement"])["act"] == COMPARISON:
+            continue
+        if "masked" in manifest:
+            count = f"spans     {manifest['masked']:,} of {manifest['tokens']:,} tokens"
+        else:
+            copies = f" and {manifest['copies']:,} copies" if manifest["copies"] else ""
+            count = f"list      {manifest['removed']:,} {unit_of(manifest)}{copies}"
+        yield f"  {count}: {manifest['path']}"
         yield f"            {ADVICE_WORDS[judged['act']]}: {judged['list']}"
-
-
-def _list(manifest: Manifest) -> str:
-    from mamushi.evidence.verdict import unit_of
-
-    copies = f" and {manifest['copies']:,} copies of them" if manifest["copies"] else ""
-    return f"list      {manifest['removed']:,} {unit_of(manifest)}{copies}"
-
-
-def _spans(manifest: Manifest) -> str:
-    share = f"{manifest['masked']:,} of {manifest['tokens']:,} tokens"
-    return f"spans     {share}, in {manifest['texts']:,} of {manifest['n_forget']:,} texts"
 
 
 def _masked(manifests: Sequence[Manifest]) -> Iterator[str]:
     """Yield what the spans of a folder mask and are worth, and the command that hands the first of
     them over."""
-    rankings: dict[str, list[Manifest]] = defaultdict(list)
-    for manifest in manifests:
-        rankings["{dataset}, {model}, seed {seed}, {selector}".format(**manifest)].append(manifest)
-    for who, spans in rankings.items():
-        yield from _ranking_lines(who, spans, _spans)
+    yield "tokens to leave out of the loss, in the place of texts"
+    names = itemgetter("dataset", "model", "seed", "selector")
+    for who, spans in groupby(manifests, names):
+        yield from _ranking_lines("{}, {}, seed {}, {}".format(*who), [*spans])
     for manifest in [*filter(_is_to_act_on, manifests)][:1]:
         yield f"  hand over mamushi export {manifest['path']} --to labels --out masked.jsonl"
 
