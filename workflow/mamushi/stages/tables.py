@@ -20,7 +20,7 @@ from mamushi.stages._io import parquet, schemas
 OF_CELLS = {
     **{"frontier": paths.FRONTIER, "calibration": paths.CALIBRATION},
     **{"diagnostics": paths.DIAGNOSTICS, "agreement": paths.AGREEMENTS},
-    **{"geometry": paths.GEOMETRY, "predicted": paths.PREDICTED},
+    "geometry": paths.GEOMETRY,
 }
 """Tables of evidence that join those of the cells."""
 
@@ -93,9 +93,8 @@ def effects(*, root: Path = paths.RESULTS, out_folder: Output, settings: Effects
 
     changes = effects_table(settings.grid, settings.by_chance, settings.margin, root)
     subgroups = subgroups_table(settings.grid, settings.ranked, root)
-    parquet.publish(
-        out_folder, [(schemas.EFFECTS, changes), (schemas.SUBGROUPS, subgroups)], job.origin
-    )
+    results = [(schemas.EFFECTS, changes), (schemas.SUBGROUPS, subgroups)]
+    parquet.publish(out_folder, results, job.origin)
 
 
 def sweep_files(config: Config, sweep: Config) -> list[str]:
@@ -221,27 +220,24 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     if settings.relearned:
         relapse = relapse_table(settings.grid, settings.starts, root)
     results = [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)]
-    parquet.publish(
-        out_folder, results, job.origin, {"generations.rst": printed_generations(generations)}
-    )
+    pages = {"generations.rst": printed_generations(generations)}
+    parquet.publish(out_folder, results, job.origin, pages)
 
 
 def evidence_files(config: Config) -> list[str]:
     """Return what scores and embeddings tell of all cells."""
     refuse(grid.no_gold(config, config["grid"]))
-    files = [paths.PREDICTED.format(**cell) for cell in grid.predicted(config)]
-    for kind, pattern in OF_CELLS.items():
-        files += grid.expand(config["grid"], pattern) if kind != "predicted" else []
-    return files
+    files = (grid.expand(config["grid"], pattern) for pattern in OF_CELLS.values())
+    return [*chain(*files), *(paths.PREDICTED.format(**cell) for cell in grid.predicted(config))]
 
 
 class EvidenceSettings(Settings):
-    """``examples`` are the first seed's cells, ``selector`` is the one whose scores estimate the
-    log-density ratio; ``chains`` have by selector itself and what it is derived from."""
+    """``predicted`` are the cells whose retraining is predicted, ``selector`` is the one whose
+    scores estimate the log-density ratio; ``chains`` have by selector itself and what it is derived
+    from."""
 
-    cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
-    examples: list[dict[str, Any]] = setting(grid.example_runs)
-    predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
+    cells: list[dict[str, Any]] = setting(lambda config: grid.cells(config["grid"]))
+    predicted: list[dict[str, Any]] = setting(grid.predicted)
     selector: str = setting("removal.ratio")
     targets: list[dict[str, Any]] = setting("evidence.targets")
     chains: dict[str, list[str]] = setting(
@@ -261,24 +257,23 @@ def evidence(
     from mamushi.evidence.ranking import end_rows, printed_ranking
     from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_summary
 
-    joined = {}
-    for name, pattern in OF_CELLS.items():
-        cells = settings.predicted_cells if name == "predicted" else settings.cells
-        kind = getattr(schemas, name.upper())
-        joined[kind] = joined_table(kind, pattern, cells, root)
-    files = [paths.under(root, paths.FRONTIER, **cell) for cell in settings.cells]
-    curves = [point for path in files for point in read_frontier(path)]
+    cells, selector = settings.cells, settings.selector
+    kinds = {getattr(schemas, name.upper()): pattern for name, pattern in OF_CELLS.items()}
+    joined = {kind: joined_table(kind, kinds[kind], cells, root) for kind in kinds}
+    predicted = joined_table(schemas.PREDICTED, paths.PREDICTED, settings.predicted, root)
+    curves = [read_frontier(paths.under(root, paths.FRONTIER, **cell)) for cell in cells]
     targets = [(target["target"], target["value"]) for target in settings.targets]
     rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
     costs = cost_rows(rows["diagnostics"], settings.chains, root)
-    runs = [{**cell, "selector": settings.selector} for cell in settings.examples]
+    runs = [cell | {"selector": selector} for cell in cells if cell["seed"] == cells[0]["seed"]]
     ends = [row for run in runs for row in end_rows(root, run)]
     results = {
         **joined,
+        schemas.PREDICTED: predicted,
         schemas.QUALITATIVE_RANKING: ends,
         schemas.RUNTIME: costs,
-        schemas.ADVICE: advice(curves, targets, rows["predicted"]),
-        schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], settings.selector),
+        schemas.ADVICE: advice([*chain(*curves)], targets, predicted.to_pylist()),
+        schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], selector),
         schemas.RUNTIME_SUMMARY: runtime_summary(costs),
     }
     pages = {"qualitative_ranking.rst": printed_ranking(ends)}
