@@ -3,7 +3,6 @@
 import gc
 import re
 from functools import cache, partial
-from itertools import product
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
@@ -49,19 +48,20 @@ GRID = config["grid"]
 CELL = ("dataset", "model", "seed")
 RATIO = config["removal"]["ratio"]
 RANKED = selectors.leading_first(config)
-TINY = [name for name, model in config["models"].items() if "family" in model]
-READY = [model for model in config["models"] if model not in TINY]
-VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
-LANGUAGE = [model for model in config["models"] if model not in VECTORS]
-CORPORA = [
-    name for name, dataset in config["datasets"].items() if sources.unlabelled(dataset)
-]
-LABELLED = [name for name in config["datasets"] if name not in CORPORA]
+MODELS, DATASETS = config["models"], config["datasets"]
+TINY = [name for name in MODELS if "family" in MODELS[name]]
+VECTORS = [name for name in MODELS if "embeddings" in MODELS[name]]
+CORPORA = [name for name in DATASETS if sources.unlabelled(DATASETS[name])]
+# Selectors whose scores are made again with other seeds.
+REFITTED = [name for name in config["selectors"] if selectors.is_refitted(config, name)]
+REFITTED = REFITTED if config["evidence"]["refits"]["whole"] else []
+# The first seed's cells, which figures of a cell show.
+FIRST = {**GRID, "seeds": GRID["seeds"][:1]}
 
 
-def only(names):
+def only(names, but=()):
     """A wildcard constraint that matches these names and nothing else."""
-    return "|".join(map(re.escape, names)) or "(?!)"
+    return "|".join(re.escape(name) for name in names if name not in but) or "(?!)"
 
 
 # Models of a cell, and those of which the tensors are kept in any case.
@@ -131,21 +131,12 @@ def evaluation_of(arm):
 
 def arm_files(*kinds, arm="{arm}"):
     """Inputs by their names: the files of these kinds that an arm is made and opened from, that of the
-    wildcards or `arm`, in which they may stand. Where these are alike for all models and selectors,
-    they serve as they are: a function would be called for each of thousands of jobs."""
+    wildcards or `arm`, in which they may stand."""
 
     def find(kind, wildcards):
         name = arm.format(**wildcards)
         return arms.arm_files(config, wildcards.model, name).get(kind, [])
 
-    if arm == arms.RETRAINED:
-        named = product(config["models"], config["selectors"])
-        every = [
-            arms.arm_files(config, m, arm.replace("{selector}", s)) for m, s in named
-        ]
-        alike = [{kind: files.get(kind, []) for kind in kinds} for files in every]
-        if all(files == alike[0] for files in alike):
-            return alike[0]
     return {kind: partial(find, kind) for kind in kinds}
 
 
@@ -190,15 +181,11 @@ def ranking_of(*names):
 
 
 def refits_of(*names):
-    """The refits of these selectors, or of that of the wildcards; none where nothing is to be
-    refitted."""
-    fixed = {n for n in config["selectors"] if not selectors.is_refitted(config, n)}
-    if config["evidence"]["refits"]["whole"] == 0 or names and fixed.issuperset(names):
-        return []
+    """The refits of these selectors, or of that of the wildcards; none where nothing is refitted."""
     if names:
-        refitted = [name for name in names if name not in fixed]
+        refitted = [name for name in names if name in REFITTED]
         return expand(paths.REFITS, selector=refitted, allow_missing=True)
-    return branch(lambda job: job.selector not in fixed, then=paths.REFITS)
+    return branch(lambda job: job.selector in REFITTED, then=paths.REFITS)
 
 
 def base_of(pattern):
@@ -214,12 +201,6 @@ def base_of(pattern):
 def figures_of(kind):
     """The figures that declare to be of the grid, evidence, unlearning or one cell."""
     return [name for name, figure in plugins("figure").items() if figure.of == kind]
-
-
-def of_example_runs(patterns):
-    """What these patterns have of the first seed's cells."""
-    runs = grid.example_runs(config)
-    return [pattern.format(**run) for pattern in patterns for run in runs]
 
 
 def tables_and_figures(wildcards):

@@ -11,7 +11,7 @@ rule embed:
     log:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
-        model=only(LANGUAGE),
+        model=only(MODELS, but=VECTORS),
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)

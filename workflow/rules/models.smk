@@ -10,7 +10,7 @@ rule model_card:
     log:
         "results/logs/model_card/{model}.log",
     wildcard_constraints:
-        model=only(READY),
+        model=only(MODELS, but=TINY),
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
@@ -32,16 +32,8 @@ rule base_model:
             dataset=config["models"][wildcards.model]["pretraining"]["datasets"],
         ),
     output:
+        # With the model's files beside it, whose digests it has.
         card=paths.MODEL_CARD,
-        files=multiext(
-            "results/base/{model}/",
-            "config.json",
-            "model.safetensors",
-            "tokenizer.json",
-            "tokenizer_config.json",
-            "generation_config.json",
-            "train_log.parquet",
-        ),
     log:
         "results/logs/base_model/{model}.log",
     wildcard_constraints:

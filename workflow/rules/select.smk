@@ -114,7 +114,7 @@ rule manifests:
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     wildcard_constraints:
-        dataset=only(LABELLED),
+        dataset=only(DATASETS, but=CORPORA),
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

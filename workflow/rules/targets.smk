@@ -19,10 +19,8 @@ rule evidence:
     input:
         expand(paths.TABLE, table=grid.EVIDENCE_TABLES),
         expand(paths.FIGURE, figure=figures_of("evidence")),
-        of_example_runs(
-            paths.CELL_FIGURE.replace("{figure}", name) for name in figures_of("cell")
-        ),
-        of_example_runs(OF_EVIDENCE),
+        grid.expand({**FIRST, "figures": figures_of("cell")}, paths.CELL_FIGURE),
+        [grid.expand(FIRST, page) for page in OF_EVIDENCE],
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.

@@ -80,11 +80,6 @@ def cells(axes: Config) -> list[dict[str, Any]]:
     return [dict(zip(names, cell, strict=True)) for cell in values]
 
 
-def example_runs(config: Config) -> list[dict[str, Any]]:
-    """Return one run per dataset and model, the first seed's: what figures of a single run show."""
-    return cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]})
-
-
 def predicted(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
     return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
