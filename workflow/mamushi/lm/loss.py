@@ -4,6 +4,7 @@ The logits of a large vocabulary outweigh all else that a step holds. So head an
 by parts, and the gradient with respect to a logit takes its place as soon as it is known.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from transformers import PreTrainedModel
 from mamushi.lm.attention import can_share, sharing_rows
 from mamushi.lm.batches import Batch
 from mamushi.lm.head import EditedHead, logits_of, soft_cap
+from mamushi.lm.parameters import body
 from mamushi.lm.rotary import by_text
 from mamushi.lm.sharding import call_gathered
 
@@ -47,7 +49,7 @@ def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) ->
     A text's first token has no prediction. ``uniform`` promises that the loss will be their sum
     times a constant: gradients of a trained head then need no second look at its logits.
     """
-    nll: Tensor = call_gathered(model, _batch_nll, model, batch, uniform)
+    nll: Tensor = call_gathered(model, _nll_and_logits, model, batch, uniform)[0]
     return nll
 
 
@@ -56,105 +58,67 @@ def batch_nll_and_logits(
 ) -> tuple[Tensor, Tensor]:
     """Return the ``batch_nll`` (predicted,), and of the predictions ``chosen`` (n,) among them the
     logits of the tokens ``columns`` (T,): (n, T). No gradient goes through the latter."""
-    both: tuple[Tensor, Tensor] = call_gathered(model, _nll_logits, model, batch, chosen, columns)
+    both: tuple[Tensor, Tensor] = call_gathered(
+        model, _nll_and_logits, model, batch, False, chosen, columns
+    )
     return both
 
 
-def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
-    if _plain(model):
-        return _plain_nll(_logits(model, batch), batch.targets)
-    return _nll_of_states(model, _predicting(model, batch), batch.targets, uniform)
-
-
-def head_inputs(model: PreTrainedModel, batch: Batch) -> Tensor:
-    """Return what enters the model's head (predicted, width) where a token is predicted."""
-    if not _plain(model):
-        return _predicting(model, batch)
-    inputs: list[Tensor] = []
-    head = model.get_output_embeddings()
-    handle = head.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
-    try:
-        _run(model, model, batch)
-    finally:
-        handle.remove()
-    return inputs[0].flatten(0, 1)[batch.predicting]
-
-
-def _nll_logits(
-    model: PreTrainedModel, batch: Batch, chosen: Tensor, columns: Tensor
-) -> tuple[Tensor, Tensor]:
-    if _plain(model):
-        logits = _logits(model, batch)
-        return _plain_nll(logits, batch.targets), logits[chosen][:, columns]
-    states, head = _predicting(model, batch), model.get_output_embeddings()
-    nll = _nll_of_states(model, states, batch.targets, uniform=False)
+def _nll_and_logits(
+    model: PreTrainedModel,
+    batch: Batch,
+    uniform: bool,
+    chosen: Tensor | None = None,
+    columns: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    head, targets, cap = model.get_output_embeddings(), batch.targets, soft_cap(model)
+    if _is_plain(model):
+        logits: Tensor = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
+        nll = _nll_by_blocks(lambda block: block, logits, targets, ROWS)
+        return nll, None if chosen is None else logits[chosen][:, columns]
+    states = predicting_states(model, batch)
+    read: Callable[..., Tensor] = partial(logits_of, head, cap)
     if isinstance(head, EditedHead):
-        return nll, head(states[chosen], columns)
-    return nll, logits_of(head, soft_cap(model), states[chosen], columns)
+        read, nll = head, _nll_by_blocks(head, states, targets, EDITED_ROWS)
+    elif torch.is_grad_enabled():
+        nll = _HeadLoss.apply(states, head.weight, head.bias, targets, cap, uniform)
+    else:
+        nll, _ = _nll_and_gradients(states, head.weight, head.bias, targets, cap)
+    return nll, None if chosen is None else read(states[chosen], columns=columns)
 
 
-def _plain(model: PreTrainedModel) -> bool:
-    """Say whether logits may be made of more than a linear head, a soft-cap and an edit."""
+def _is_plain(model: PreTrainedModel) -> bool:
+    """Return whether logits may be made of more than a linear head, a soft-cap and an edit."""
     head = type(model.get_output_embeddings())
     return not can_share(model) or head not in (nn.Linear, EditedHead)
 
 
-def _logits(model: PreTrainedModel, batch: Batch) -> Tensor:
-    """Return the logits (predicted, vocabulary) of the model's own forward pass."""
-    logits: Tensor = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
-    return logits
-
-
-def _predicting(model: PreTrainedModel, batch: Batch) -> Tensor:
+def predicting_states(model: PreTrainedModel, batch: Batch) -> Tensor:
     """Return the last hidden states (predicted, width) from which a token is predicted."""
-    hidden = _run(model.base_model, model, batch).last_hidden_state
-    states: Tensor = hidden.flatten(0, 1).index_select(0, batch.predicting)
-    return states
+    hidden: Tensor = _run(body(model), model, batch).last_hidden_state
+    return hidden.flatten(0, 1).index_select(0, batch.predicting)
 
 
-def _nll_of_states(
-    model: PreTrainedModel, predicting: Tensor, targets: Tensor, uniform: bool
+def _nll_by_blocks(
+    read: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, rows: int
 ) -> Tensor:
-    head = model.get_output_embeddings()
-    if isinstance(head, EditedHead):
-        return _edited_nll(head, predicting, targets)
-    losses: Tensor = _HeadLoss.apply(
-        predicting,
-        *(head.weight, head.bias, targets),
-        *(head, soft_cap(model), uniform, torch.is_grad_enabled()),
-    )
-    return losses
+    """Return the NLL of ``targets`` (n,), at least in fp32, under the logits that ``read`` makes of
+    ``inputs`` (n, ...), so many ``rows`` at a time; for gradients they are made once more."""
 
+    def nll(block: Tensor, target: Tensor) -> Tensor:
+        logits = read(block)
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        return functional.cross_entropy(logits.to(exact), target, reduction="none")
 
-def _edited_nll(head: EditedHead, predicting: Tensor, targets: Tensor) -> Tensor:
-    """Return the NLL of ``targets`` (rows,), of whose logits a part is held at a time; for
-    gradients it is computed once more."""
-
-    def nll(hidden: Tensor, target: Tensor) -> Tensor:
-        return functional.cross_entropy(head(hidden), target, reduction="none")
-
-    blocks = zip(predicting.split(EDITED_ROWS), targets.split(EDITED_ROWS), strict=True)
-    if not torch.is_grad_enabled():
-        return torch.cat([nll(*block) for block in blocks])
-    return torch.cat([checkpoint(nll, *block, use_reentrant=False) for block in blocks])
-
-
-def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the NLL of ``targets`` (rows,) under ``logits`` (rows, vocabulary), at least in fp32,
-    by parts: an fp32 copy of all logits fills a GPU by itself."""
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    nll = [
-        functional.cross_entropy(block.to(exact), target, reduction="none")
-        for block, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True)
-    ]
-    return torch.cat(nll)
+    blocks = zip(inputs.split(rows), targets.split(rows), strict=True)
+    if torch.is_grad_enabled():
+        return torch.cat([checkpoint(nll, *block, use_reentrant=False) for block in blocks])
+    return torch.cat([nll(*block) for block in blocks])
 
 
 class _HeadLoss(torch.autograd.Function):
-    """NLLs (rows,) of ``targets`` (rows,) from the hidden states (rows, width) that predict them.
-
-    Logits z = W h + b, with ``cap`` c replaced by c tanh(z / c), ``ROWS`` of their rows at a time.
-    """
+    """The NLLs (rows,) of ``_nll_and_gradients``. Gradients come with them, unless a head is
+    trained by a loss that may weigh its rows differently, known only when it asks for them."""
 
     @staticmethod
     def forward(
@@ -163,122 +127,72 @@ class _HeadLoss(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         targets: Tensor,
-        head: nn.Linear,
         cap: float | None,
         uniform: bool,
-        differentiable: bool,
     ) -> Tensor:
-        of_hidden, of_weight, of_bias = (
-            needed and differentiable for needed in ctx.needs_input_grad[:3]
-        )
-        exact = torch.promote_types(hidden.dtype, torch.float32)
-        nll = torch.empty(len(hidden), dtype=exact, device=hidden.device)
-        # A loss that weighs its rows differently can be known only when it asks for gradients.
-        ctx.later = (of_weight or of_bias) and not uniform
-        now = (of_hidden or of_weight or of_bias) and not ctx.later
-        gradients = (
-            _Gradients(hidden, weight, bias, (of_hidden, of_weight, of_bias)) if now else None
-        )
-        # What watches the head as a module would look for a graph behind its input.
-        _by_parts(hidden.detach(), targets, head, cap, nll, gradients)
-        ctx.head, ctx.cap, ctx.gradients = head, cap, gradients
-        ctx.cast = torch.is_autocast_enabled(hidden.device.type)
+        inputs, needed = (hidden, weight, bias, targets), ctx.needs_input_grad[:3]
+        ctx.cap, ctx.cast = cap, torch.is_autocast_enabled(hidden.device.type)
+        ctx.later = any(needed[1:]) and not uniform
         if ctx.later:
-            ctx.save_for_backward(hidden, weight, bias, targets)
+            ctx.save_for_backward(*inputs)
+            needed = (False, False, False)
+        nll, ctx.gradients = _nll_and_gradients(*inputs, cap, needed)
         return nll
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.later:
-            hidden, weight, bias, targets = ctx.saved_tensors
-            gradients = _Gradients(hidden, weight, bias, ctx.needs_input_grad[:3])
-            with torch.autocast(hidden.device.type, enabled=ctx.cast):
-                unused = torch.empty_like(gradient)
-                _by_parts(hidden, targets, ctx.head, ctx.cap, unused, gradients, gradient)
-            gradients.scale(None)
+            how = (*ctx.saved_tensors, ctx.cap, ctx.needs_input_grad[:3], gradient)
+            with torch.autocast(gradient.device.type, enabled=ctx.cast):
+                gradients = _nll_and_gradients(*how)[1]
         else:
-            gradients, ctx.gradients = ctx.gradients, None
-            gradients.scale(gradient)
-        return (gradients.hidden, gradients.weight, gradients.bias, *(None,) * 5)
+            # Those of a head have one factor for all rows, if there are any.
+            factors = (gradient[:, None], *[gradient[:1].sum()] * 2)
+            gradients = tuple(
+                None if of_sum is None else of_sum.to(gradient.dtype).mul_(factor)
+                for of_sum, factor in zip(ctx.gradients, factors, strict=True)
+            )
+            del ctx.gradients
+        return (*gradients, None, None, None)
 
 
-class _Gradients:
-    """With respect to hidden states, weight and bias of a head, from those to its logits."""
-
-    def __init__(
-        self, hidden: Tensor, weight: Tensor, bias: Tensor | None, needed: tuple[bool, ...]
-    ) -> None:
-        self._states, self._weight, self._trains = hidden, weight, needed[1]
-        self.hidden = torch.empty_like(hidden) if needed[0] else None
-        self.weight: Tensor | None = None
-        """In the dtype of the logits as long as it is that of one part alone."""
-        self.bias = torch.zeros_like(bias) if needed[2] and bias is not None else None
-
-    def add(self, rows: slice, logits: Tensor) -> None:
-        """Take the gradients to the logits of these rows."""
-        if self.hidden is not None:
-            # Within an autocast that goes on, the weight has been cast for the logits already.
-            cast = logits.dtype != self._weight.dtype
-            with torch.autocast(logits.device.type, logits.dtype if cast else None, enabled=cast):
-                self.hidden[rows] = logits @ self._weight
-        if self._trains:
-            product = logits.t() @ self._states[rows].to(logits.dtype)
-            if self.weight is not None:
-                product = self.weight.to(self._weight.dtype).add_(product)
-            self.weight = product
-        if self.bias is not None:
-            self.bias += logits.sum(0)
-
-    def scale(self, gradient: Tensor | None) -> None:
-        """Multiply by ``gradient`` (rows,), all equal if a weight is trained, unless that was done
-        to the logits. Nothing can be added after this."""
-        if self._trains:
-            self.weight = self._weight_gradient(None if gradient is None else gradient[:1])
-        if gradient is None:
-            return
-        if self.hidden is not None:
-            self.hidden *= gradient[:, None]
-        if self.bias is not None and len(gradient):
-            self.bias *= gradient[0]
-
-    def _weight_gradient(self, factor: Tensor | None) -> Tensor:
-        """Return the weight's gradient in its dtype, times ``factor`` (1,)."""
-        dtype = self._weight.dtype
-        if self.weight is None:
-            return torch.zeros_like(self._weight)
-        if factor is None:
-            return self.weight.to(dtype)
-        # In one pass: by its shape, the factor's dtype counts.
-        same = self.weight.dtype == dtype
-        return self.weight.mul_(factor) if same else self.weight * factor.to(dtype)
-
-
-def _by_parts(
+def _nll_and_gradients(
     hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
     targets: Tensor,
-    head: nn.Linear,
     cap: float | None,
-    nll: Tensor,
-    gradients: _Gradients | None,
+    needed: Sequence[bool] = (False, False, False),
     factor: Tensor | None = None,
-) -> None:
-    """Write the NLLs to ``nll`` (rows,) and add their gradients, times ``factor`` (rows,), to
-    ``gradients``, where they are asked for."""
-    elements = ELEMENTS["cpu" if hidden.device.type == "cpu" else "cuda"]
-    step = max(1, elements // max(1, head.out_features))
-    for begin in range(0, len(hidden), ROWS):
+) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    """Return the NLLs (rows,) of ``targets`` (rows,) from the hidden states (rows, width) that
+    predict them, and the gradients of their sum, each times ``factor`` (rows,), with respect to
+    hidden states, weight and bias, where they are ``needed``: the weight's maybe in less than its
+    precision. Logits are W h + b, or c tanh((W h + b) / c) of a ``cap`` c, ``ROWS`` at a time."""
+    exact = torch.promote_types(hidden.dtype, torch.float32)
+    nll = torch.empty(len(hidden), dtype=exact, device=hidden.device)
+    of_hidden = torch.empty_like(hidden) if needed[0] else None
+    of_weight: Tensor | None = None
+    of_bias = torch.zeros_like(bias) if needed[2] and bias is not None else None
+    step = max(1, ELEMENTS["cpu" if hidden.device.type == "cpu" else "cuda"] // len(weight))
+    for begin in range(0, max(1, len(hidden)), ROWS):
         rows = slice(begin, begin + ROWS)
-        logits = head(hidden[rows])
-        pieces = zip(
-            logits.split(step), targets[rows, None].split(step), nll[rows].split(step), strict=True
-        )
-        for piece, target, out in pieces:
-            out.copy_(nll_in_place(piece, target, cap, out.dtype, gradients is not None))
+        logits = functional.linear(hidden[rows], weight, bias)
+        pieces = (x.split(step) for x in (logits, targets[rows, None], nll[rows]))
+        for piece, target, out in zip(*pieces, strict=True):
+            out.copy_(nll_in_place(piece, target, cap, exact, any(needed)))
         if factor is not None:
             logits *= factor[rows, None]
-        if gradients is not None:
-            gradients.add(rows, logits)
+        if of_hidden is not None:
+            of_hidden[rows] = logits @ weight
+        if needed[1]:
+            product = logits.t() @ hidden[rows].to(logits.dtype)
+            earlier = of_weight
+            of_weight = product if earlier is None else earlier.to(weight.dtype).add_(product)
+        if of_bias is not None:
+            of_bias += logits.sum(0)
+    return nll, (of_hidden, of_weight, of_bias)
 
 
 def nll_in_place(

@@ -24,7 +24,8 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm.batches import model_batches
 from mamushi.lm.head import HeadEdit, logit_scale, logits_of, soft_cap
-from mamushi.lm.loss import EDITED_ROWS, head_inputs, nll_in_place
+from mamushi.lm.loss import EDITED_ROWS, nll_in_place, predicting_states
+from mamushi.lm.parameters import body
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.unlearning.objective import require_predicted
 
@@ -52,7 +53,7 @@ class Places(NamedTuple):
     """Places of one domain's texts from which a token is predicted."""
 
     hidden: Tensor
-    """What enters the start model's head there (n, width), on its device."""
+    """The start model's last states there (n, width), on its device."""
     tokens: Tensor
     """The tokens that follow, int64 (n,)."""
     folds: Tensor
@@ -97,15 +98,12 @@ def require_editable(model: PreTrainedModel) -> None:
     of a linear head, a factor and a soft-cap alone."""
     if isinstance(next(model.parameters()), DTensor):
         raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
-    head, states = model.get_output_embeddings(), list[Tensor]()
-    handle = head.register_forward_pre_hook(lambda module, inputs: states.append(inputs[0]))
-    try:
-        logits = model(torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)).logits
-    finally:
-        handle.remove()
+    head = model.get_output_embeddings()
     is_linear = type(head) is nn.Linear
     if is_linear:
-        expected = logits_of(head, soft_cap(model), states[0], scale=logit_scale(model))
+        ids = torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)
+        logits, states = model(ids).logits, body(model)(ids).last_hidden_state
+        expected = logits_of(head, soft_cap(model), states, scale=logit_scale(model))
         is_linear = torch.allclose(logits.float(), expected.float(), rtol=1e-2, atol=1e-2)
     if not is_linear:
         problem = "makes its logits of more than a linear head, a factor and a soft-cap"
@@ -132,7 +130,7 @@ def read_places(
     of_rows: list[tuple[Tensor, ...]] = [()] * len(rows)
     for batch_rows, batch, _ in model_batches(model, chosen, batch_tokens, accelerator, "states"):
         with accelerator.autocast():
-            hidden = head_inputs(model, batch)
+            hidden = predicting_states(model, batch)
         both = (values.split(lengths[batch_rows].tolist()) for values in (hidden, batch.targets))
         for row, of_row in zip(batch_rows, zip(*both, strict=True), strict=True):
             of_rows[row] = of_row
