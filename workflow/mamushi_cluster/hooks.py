@@ -34,6 +34,7 @@ CONFIG_TO = "MAMUSHI_CONFIG_TO"
 """A variable: the file to which the Snakefile writes its configuration, for `mamushi plan`."""
 OF_JOBS = ("mamushi.cli", "mamushi.selection.scores")
 """What nearly all jobs import of this package, beside the modules of stages."""
+OF_MODELS = ("mamushi.lm.loading", "mamushi.lm.perplexity", "mamushi.lm.training")
 started: Callable[[], None]
 """Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
 ended: Callable[[bool], None]
@@ -61,7 +62,7 @@ def begin(config: Config) -> None:
     is_short = is_short or any("family" in model for model in models.values())
     if is_short and os.environ.get(warm.SOCKET) not in ("off", warm.IN_SERVER):
         are_vectors = all("embeddings" in model for model in models.values())
-        libraries = warm.OF_VECTORS if are_vectors else warm.LIBRARIES
+        libraries = warm.OF_VECTORS if are_vectors else (*warm.LIBRARIES, *OF_MODELS)
         modules = {entry.module.__name__ for entry in stages().values()}
         _closing.callback(os.environ.pop, warm.SOCKET)
         _closing.enter_context(warm.start_server([*libraries, *OF_JOBS, *sorted(modules)]))

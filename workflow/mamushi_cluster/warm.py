@@ -36,7 +36,7 @@ OF_VECTORS = (
 """Of a run without a language model."""
 LIBRARIES = (
     *OF_VECTORS,
-    *("accelerate", "safetensors.torch", "torch", "transformers.modeling_utils"),
+    *("accelerate", "safetensors.torch", "torch", "transformers.models.llama.modeling_llama"),
     *("transformers.models.auto", "transformers.tokenization_utils_tokenizers"),
 )
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
