@@ -24,7 +24,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import mlp, mlp_sklearn
-from mamushi.selection.crossfit import Task, average, cross_fit, cross_fit_together
+from mamushi.selection.crossfit import Task, average, cross_fit
 from mamushi.selection.folds import balanced_weights
 from mamushi.selection.mlp_sklearn import raw_logits
 from mamushi.selection.pool import Pool
@@ -50,11 +50,11 @@ def first_weights(random: np.random.RandomState, widths: list[int]) -> Iterator[
 class Replayed(mlp.Split):
     """All draws of a fit, in the order in which ``MLPClassifier`` makes them from its seed."""
 
-    def __init__(self, task: Task, settings: Mapping[str, Any]) -> None:
+    def __init__(self, task: Task, settings: Mapping[str, Any], device: torch.device) -> None:
         random, forget = np.random.RandomState(task.seed), task.forget[task.train]
         widths = [task.embeddings.shape[1], *settings["hidden"], 1]
         weights = iter([*first_weights(random, widths)])
-        super().__init__(task, settings)
+        super().__init__(task, settings, device)
         self.rng: Any = SimpleNamespace(uniform=lambda low, high, shape: next(weights))
         share, rows = settings["validation"], np.arange(len(forget))
         self.fitted, self.held_out = train_test_split(
@@ -169,16 +169,6 @@ def folds_of(pool, k):
     return tasks
 
 
-def test_statistics_come_from_the_training_folds(pool):
-    tasks = folds_of(pool, 4)
-    for task in tasks:
-        x = pool.embeddings[task.train].astype(np.float64)
-        np.testing.assert_allclose(task.mean, x.mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(task.scale, x.std(axis=0), rtol=1e-12)
-        assert not np.intersect1d(task.train, task.held_out).size
-    assert sorted(np.concatenate([task.held_out for task in tasks])) == list(range(3000))
-
-
 def features_of(tasks, bf16=False):
     return mlp.PoolFeatures(tasks, torch.device("cpu"), bf16)
 
@@ -188,10 +178,10 @@ def test_steps_are_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf
     """By autograd in float64, on features that are standardised by the fold's own statistics."""
     tasks = folds_of(pool, 3)
     settings, task = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01), tasks[0]
-    features, split = features_of(tasks, bf16), mlp.Split(tasks[0], settings)
+    features, split = features_of(tasks, bf16), mlp.Split(task, settings, torch.device("cpu"))
     network = mlp.Network.glorot([6, 5], split.rng, *features.affine(task))
     adam = mlp.adam_of(network, settings["learning_rate"])
-    batches = [split.batch(places, features.device) for places in split.epoch()[:3]]
+    batches = [split.batch(places) for places in split.epoch()[:3]]
     layers = []
     for weight, bias in zip(network.weights, network.biases, strict=True):
         layer = torch.nn.Linear(*reversed(weight.shape), dtype=torch.float64)
@@ -200,9 +190,10 @@ def test_steps_are_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf
     expected = torch.nn.Sequential(*layers[:-1])
     reference = torch.optim.Adam(expected.parameters(), lr=0.01)
     for batch in batches:
-        x = pool.embeddings[batch.rows.numpy()].astype(np.float64)
+        rows, y, w, _ = batch
+        y, w = y.double(), w.double()
+        x = pool.embeddings[rows.numpy()].astype(np.float64)
         logits = expected(torch.from_numpy((x - task.mean) / task.scale))[:, 0]
-        y, w = batch.labels.double(), batch.weights.double()
         loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y, w, reduction="sum")
         penalty = sum((layer.weight**2).sum() for layer in layers[::2])
         reference.zero_grad()
@@ -259,7 +250,7 @@ def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repea
         )
 
     settings = {"folds": 3, "seeds_averaged": repeats}
-    fitted = cross_fit_together(pool, settings, 0, estimate, "").scores
+    fitted = cross_fit(pool, settings, 0, estimate, "", together=True).scores
     logits = [own for own, _ in estimate(seen)]
     for held in (task.held_out for task in seen[:3]):
         forget = pool.forget.copy()

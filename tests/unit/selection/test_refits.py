@@ -56,7 +56,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str, tmp_path: Path) -
         bases = make_refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
     given = settings(kind, **QUICK)
     refits = make_refits(pool, kind, given, 0, 2, 1, bases)
-    table = as_table(pool, refits, schemas.REFITS.schema)
+    table = as_table(pool, refits)
     write_table(tmp_path / "refits.parquet", schemas.REFITS, table)
     again = read_refits(tmp_path / "refits.parquet")
     crossfitted = "folds" in given or bool(bases)

@@ -1,11 +1,6 @@
 """Every selector that needs no training, against a plain numpy or scikit-learn computation."""
 
-import ctypes
 import dataclasses
-import gc
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,42 +153,6 @@ def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram, monkeypatch):
         picked.append(int(nearest.argmax()))
         assert scored.scores[picked[-1]] == pytest.approx(np.sqrt(nearest.max()), rel=1e-14)
     assert order.tolist() == picked
-
-
-RECORD = Path("/proc/self/clear_refs")
-"""Linux sets the record of the peak back for a "5" there."""
-
-
-def peak_mib(call: Callable[[], object]) -> float:
-    """The most memory that a call needs beyond what was in use before, as the kernel counts it."""
-
-    def of(key: str) -> float:
-        _, _, after = Path("/proc/self/status").read_text(encoding="utf-8").partition(f"{key}:")
-        return float(after.split()[0]) / 1024
-
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    RECORD.write_text("5", encoding="ascii")
-    before = of("VmRSS")
-    call()
-    return max(0.0, of("VmHWM") - before)
-
-
-CHEAP = ("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "lr_maha", "kcenter")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not RECORD.exists(), reason="the peak cannot be reset here")
-def test_no_selector_makes_a_wide_copy_of_the_embeddings():
-    """16 MiB of embeddings; in float32 they would take 32, in float64 64."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((16384, 512), dtype=np.float32).astype(np.float16)
-    ids = np.array([f"t{i:05d}" for i in range(16384)], dtype=object)
-    large = Pool(ids, np.arange(16384) % 64 == 0, x)
-    for name in CHEAP:
-        call = partial(run, name, large)
-        call()  # What is imported and planned once is not its memory.
-        assert peak_mib(call) <= 24, name
 
 
 def test_anti_mamushi_negates_and_keeps_the_folds(pool):

@@ -3,7 +3,6 @@ an estimator that never saw it, and every statistic comes from the training fold
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,26 +60,18 @@ def cross_fit(
     pool: Pool,
     settings: Mapping[str, Any],
     seed: int,
-    estimate: Callable[[Task], Fit],
+    estimate: Callable[..., Any],
     name: str,
-) -> Scored:
-    """Cross-fit with an estimator of one fold: ``cross_fit_together``, folds in parallel."""
-    return cross_fit_together(pool, settings, seed, partial(side_by_side, estimate), name)
-
-
-def cross_fit_together(
-    pool: Pool,
-    settings: Mapping[str, Any],
-    seed: int,
-    estimate: Callable[[Sequence[Task]], Iterable[Fit]],
-    name: str,
+    *,
+    together: bool = False,
 ) -> Scored:
     """Estimate log p1(x)/p2(x): raw out-of-fold logits of all examples.
 
-    ``estimate`` is given the tasks of all ``folds`` and gives the fit of each, in their order. With
-    ``seeds_averaged`` above 1 there are as many cross-fittings with folds of their own, over which
-    the ``average`` goes. Folds and statistics of folds are the first one's. Of more training
-    examples than ``fit_sample`` a task has so many, drawn by its seed, and the statistics of all.
+    ``estimate`` gives the fit of a task; or ``together`` the fits of the tasks of all ``folds``, in
+    their order. With ``seeds_averaged`` above 1 there are as many cross-fittings with folds of
+    their own, over which the ``average`` goes. Folds and statistics of folds are the first one's.
+    Of more training examples than ``fit_sample`` a task has so many, drawn by its seed, and the
+    statistics of all.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
     pooled ones (offsets that differ reorder ranks), and what the estimator says of the first
@@ -96,9 +87,10 @@ def cross_fit_together(
         for fold, fold_seed in zip(folds, seeds, strict=True)
         for task in _tasks(pool, fold, k, fold_seed, half, settings.get("fit_sample"))
     ]
+    fits: Iterable[Fit] = estimate(tasks) if together else side_by_side(estimate, tasks)
     by_task, remarks = list[Doubles](), list[dict[str, Any]]()
     with Progress(len(tasks), name, "fold") as progress:
-        for task, (logits, remark) in zip(tasks, estimate(tasks), strict=True):
+        for task, (logits, remark) in zip(tasks, fits, strict=True):
             by_task.append(logits)
             remarks.append(remark)
             progress.advance(note=f"AUC {auc(logits, pool.forget[task.held_out]):.3f}")
@@ -144,15 +136,9 @@ def _tasks(
         if fit_sample is not None and len(train) > fit_sample:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
             train = train[draw_sample(pool.forget[train], fit_sample, rng)]
-        task = Task(
-            pool.embeddings,
-            pool.forget,
-            train,
-            np.flatnonzero(fold == i),
-            *totals.standard([j for j in range(k) if j != i]),
-            derive_seed(seed, i, *draw),
-            pool.groups,
-        )
+        held, standard = np.flatnonzero(fold == i), totals.standard([j for j in range(k) if j != i])
+        of_task = (*standard, derive_seed(seed, i, *draw), pool.groups)
+        task = Task(pool.embeddings, pool.forget, train, held, *of_task)
         for step in pool.fold_steps:
             task = step(task, pool)
         yield task

@@ -104,10 +104,9 @@ def _check(
 ) -> None:
     """Raise ``UserError`` unless every part has examples, or groups, of both domains, and so many
     are ``outside`` it."""
+    codes = np.arange(len(forget)) if groups is None else groups
     for name, domain in (("forget", forget), ("retain", ~forget)):
-        count = np.bincount(place[domain], minlength=k)
-        if groups is not None:
-            count = np.array([len(np.unique(groups[domain & (place == i)])) for i in range(k)])
+        count = np.array([len(np.unique(codes[domain & (place == i)])) for i in range(k)])
         if count.min() == 0 or count.sum() - count.max() < outside:
             problem = f"{count.sum()} {name} examples, or groups of them, are too few for {purpose}"
             raise UserError(problem, do="lower the selector's 'folds'")

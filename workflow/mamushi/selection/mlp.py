@@ -2,8 +2,7 @@
 
 It follows scikit-learn's ``MLPClassifier`` (initialisation, Adam, what an L2 of alpha means, when
 to stop) but for balanced class weights and early stopping on the held-out loss. A GPU trains one
-network after the other, a CPU one on each core. Within an epoch the host never waits for the
-device.
+network after the other, a CPU one on each core.
 
 All networks share one copy of the embeddings, standardised by common statistics (mu, sigma). A fold
 standardises by statistics (m, s) of its own. That difference is affine, (x - m) / s = a * x' + c
@@ -18,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -80,7 +79,7 @@ class PoolFeatures:
         a, c = self.scale / task.scale, (self.mean - task.mean) / task.scale
         return self._moved(a), self._moved(c)
 
-    def _moved(self, values: NDArray[np.float64]) -> Tensor:
+    def _moved(self, values: Doubles) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.device)
 
 
@@ -102,14 +101,13 @@ class Network:
         cls, hidden: Sequence[int], rng: np.random.Generator, slope: Tensor, shift: Tensor
     ) -> Self:
         """Draw a network, uniform within sqrt(6 / (inputs + outputs))."""
-        weights: list[Tensor] = []
-        biases: list[Tensor] = []
+        drawn: tuple[list[Tensor], list[Tensor]] = ([], [])
         for inputs, outputs in pairwise([len(slope), *hidden, 1]):
             bound = math.sqrt(6.0 / (inputs + outputs))
-            for parameters, shape in ((weights, (outputs, inputs)), (biases, (outputs,))):
-                drawn = np.ascontiguousarray(rng.uniform(-bound, bound, shape), dtype=np.float32)
-                parameters.append(torch.from_numpy(drawn).to(slope.device))
-        return cls(weights, biases, slope, shift)
+            for parameters, shape in zip(drawn, ((outputs, inputs), (outputs,)), strict=True):
+                values = np.ascontiguousarray(rng.uniform(-bound, bound, shape), dtype=np.float32)
+                parameters.append(torch.from_numpy(values).to(slope.device))
+        return cls(*drawn, slope, shift)
 
     def forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Return the logits (B,) of ``x`` (B, d), and the input of every layer.
@@ -118,8 +116,7 @@ class Network:
         """
         shifted = self.biases[0] + multiply(self.weights[0], self.shift[:, None])[:, 0]
         weights = [self.weights[0] * self.slope, *self.weights[1:]]
-        biases = [shifted, *self.biases[1:]]
-        inputs = [x]
+        biases, inputs = [shifted, *self.biases[1:]], [x]
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             out = product(inputs[-1], weight.to(x.dtype).mT)
             inputs.append(out.add_(bias.to(x.dtype)).relu_())
@@ -130,8 +127,7 @@ class Network:
         (B, d), labels ``y`` and weights ``w`` (B,)."""
         logits, inputs = self.forward(x)
         delta = (torch.sigmoid(logits) - y).mul_(w).div_(w.sum())[:, None]
-        weights: list[Tensor] = []
-        biases: list[Tensor] = []
+        weights, biases = list[Tensor](), list[Tensor]()
         for i in reversed(range(len(self.weights))):
             # The last layer's are float32, like its product.
             weights.insert(0, product(delta.mT, inputs[i].to(delta.dtype)).float())
@@ -143,24 +139,19 @@ class Network:
         return weights, biases
 
 
-class Batch(NamedTuple):
-    """Rows (B,) of the pool with their ``labels`` and ``weights``, on the device, and the sum of
-    these."""
-
-    rows: Tensor
-    labels: Tensor
-    weights: Tensor
-    total: float
+Batch = tuple[Tensor, Tensor, Tensor, float]
+"""Rows (B,) of the pool with their labels and weights, on the device, and the sum of these."""
 
 
 class Split:
     """A task's training rows: a part held out for early stopping, and batches of the rest."""
 
-    def __init__(self, task: Task, settings: Mapping[str, Any]) -> None:
+    def __init__(self, task: Task, settings: Mapping[str, Any], device: torch.device) -> None:
         forget = task.forget[task.train]
         self.rng = np.random.default_rng(task.seed)
-        self.rows, self.forget = task.train, forget.astype(np.float32)
         self.weights = balanced_weights(forget).astype(np.float32)
+        columns = (task.train, forget.astype(np.float32), self.weights)
+        self.columns = [torch.from_numpy(column).to(device) for column in columns]
         self.fitted, self.held_out = held_out(
             forget, settings["validation"], self.rng, task.train_groups
         )
@@ -171,14 +162,11 @@ class Split:
         order = self.rng.permutation(self.fitted)
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]
 
-    def batch(self, places: NDArray[np.int64], device: torch.device) -> Batch:
-        """Return the training rows at some places. From pageable memory the copy is staged, so the
-        arrays may go when this returns."""
-        rows, labels, weights = (
-            torch.from_numpy(column[places]).to(device, non_blocking=True)
-            for column in (self.rows, self.forget, self.weights)
-        )
-        return Batch(rows, labels, weights, float(self.weights[places].sum(dtype=np.float64)))
+    def batch(self, places: NDArray[np.int64]) -> Batch:
+        """Return the training rows at some places."""
+        at = torch.from_numpy(places).to(self.columns[0].device)
+        rows, labels, weights = (column[at] for column in self.columns)
+        return rows, labels, weights, float(self.weights[places].sum(dtype=np.float64))
 
 
 @torch.no_grad()
@@ -192,15 +180,15 @@ def train_network(
     and more than ``patience`` bad ones in a row are the end. Raises ``UserError`` when a held-out
     loss was never finite.
     """
-    split = Split(task, settings)
+    split = Split(task, settings, features.device)
     network = Network.glorot(settings["hidden"], split.rng, *features.affine(task))
     adam = adam_of(network, settings["learning_rate"])
-    stopping = split.batch(split.held_out, features.device)
+    stopping = split.batch(split.held_out)
     best, best_loss, best_epoch, epoch, bad = None, math.inf, 0, 0, 0
     while epoch < settings["epochs"] and bad <= settings["patience"]:
         epoch += 1
         for places in split.epoch():
-            step(network, adam, features, split.batch(places, features.device), settings["alpha"])
+            step(network, adam, features, split.batch(places), settings["alpha"])
         loss = held_out_loss(network, features, stopping, settings["batch_size"])
         bad = 0 if loss < best_loss - settings["tolerance"] else bad + 1
         if loss < best_loss:
@@ -223,12 +211,11 @@ def adam_of(network: Network, learning_rate: float) -> torch.optim.Adam:
 def step(
     network: Network, adam: torch.optim.Adam, features: PoolFeatures, batch: Batch, alpha: float
 ) -> None:
-    """Take an Adam step on sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2.
-
-    That is scikit-learn's L2, which is divided by the weight of the batch and spares biases.
-    """
-    gradients = network.gradients(features.train(batch.rows), batch.labels, batch.weights)
-    adam.param_groups[0]["weight_decay"] = alpha / batch.total
+    """Take an Adam step on sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2: scikit-learn's L2
+    is divided by the weight of the batch and spares biases."""
+    rows, labels, weights, total = batch
+    gradients = network.gradients(features.train(rows), labels, weights)
+    adam.param_groups[0]["weight_decay"] = alpha / total
     for group, values in zip(adam.param_groups, gradients, strict=True):
         for parameter, gradient in zip(group["params"], values, strict=True):
             parameter.grad = gradient
@@ -239,12 +226,13 @@ def step(
 def held_out_loss(network: Network, features: PoolFeatures, batch: Batch, size: int) -> float:
     """Return the weighted BCE, without the L2 term, of held-out rows, ``size`` at a time. Here the
     host waits for the device: once an epoch."""
+    *columns, of_all = batch
     total = torch.zeros((), dtype=torch.float64, device=features.device)
-    for rows, labels, weights in zip(*(column.split(size) for column in batch[:3]), strict=True):
+    for rows, labels, weights in zip(*(column.split(size) for column in columns), strict=True):
         logits, _ = network.forward(features.train(rows))
         loss = binary_cross_entropy_with_logits(logits, labels, weights, reduction="none")
         total += loss.double().sum()
-    return float(total) / batch.total
+    return float(total) / of_all
 
 
 @torch.no_grad()
@@ -271,10 +259,8 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply ``a`` (n, k) and ``b`` (k, m), by the fastest exact kernel.
-
-    For float32 on a CPU torch takes MKL's, which on AMD is slower by up to half than oneDNN's.
-    """
+    """Multiply ``a`` (n, k) and ``b`` (k, m), by the fastest exact kernel: of float32 on a CPU
+    oneDNN's, since MKL's is slower on AMD by up to half."""
     onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
     if a.device.type != "cpu" or a.dtype != torch.float32 or onednn is None:
         return multiply(a, b)

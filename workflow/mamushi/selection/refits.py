@@ -16,17 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mamushi.io import schemas
-from mamushi.io.tables import read_groups
+from mamushi.io.tables import read_table
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.scores import name_columns, score_columns, score_pool, scored_of
+from mamushi.selection.scores import score_pool, scored_of, table_of
 
 WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")
-
-COLUMNS = ("refit", "part", "score", "fold")
-"""Of the table, all but whose scores they are."""
 
 _AGAIN = 2**32 - 3  # Sets the seeds of refits apart from those of folds and networks.
 IN_A_FOLD = 4  # Examples, or groups, of a domain from which halves of the others can be fitted.
@@ -70,24 +67,24 @@ def refit_seed(seed: int, number: int) -> int:
     return derive_seed(seed, _AGAIN, number)
 
 
-def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Table:
-    """Put refits of ``pool`` into the table ``refits``, in the order of the pool within each."""
-    n, tables = len(pool.ids), []
-    names = name_columns(pool) if results else {}
+def as_table(pool: Pool, results: Sequence[Refit]) -> pa.Table:
+    """Return the table ``refits`` of a pool, in its order within each."""
+    schema, n = schemas.REFITS.schema, len(pool.ids)
+    tables = [schema.empty_table()]
     for part, number, scored in results:
-        labels = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.repeat(part, n)}
-        columns = names | score_columns(scored) | labels
-        tables.append(pa.table(columns).select(schema.names).cast(schema))
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+        table = table_of(pool, scored).append_column("part", pa.repeat(part, n))
+        table = table.append_column("refit", pa.repeat(number, n))
+        tables.append(table.select(schema.names).cast(schema))
+    return pa.concat_tables(tables)
 
 
 def read_refits(path: str | Path | None) -> list[Refit]:
-    """Read a table ``refits``, a row group at a time; none where there is no table, because nothing
-    was refitted."""
-    pieces: dict[tuple[str, int], list[pa.Table]] = {}
-    for table in [] if path is None else read_groups(path, schemas.REFITS, COLUMNS):
-        keys = table.group_by(["part", "refit"], use_threads=False).aggregate([]).to_pylist()
-        for part, number in ((key["part"], key["refit"]) for key in keys):
-            rows = (pc.field("part") == part) & (pc.field("refit") == number)
-            pieces.setdefault((part, number), []).append(table.filter(rows))
-    return [(*key, scored_of(pa.concat_tables(tables))) for key, tables in pieces.items()]
+    """Read a table ``refits``; none where there is no table, because nothing was refitted."""
+    if path is None:
+        return []
+    table = read_table(path, schemas.REFITS, ["refit", "part", "score", "fold"])
+    refits = []
+    for key in table.group_by(["part", "refit"], use_threads=False).aggregate([]).to_pylist():
+        rows = (pc.field("part") == key["part"]) & (pc.field("refit") == key["refit"])
+        refits.append((key["part"], key["refit"], scored_of(table.filter(rows))))
+    return refits

@@ -45,12 +45,12 @@ def removal_list(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
     """
     columns = ["id", "score", "rank"]
     first = scores.filter(pc.less_equal(scores["rank"], k)).select(columns).sort_by("rank")
-    copies: dict[str, list[tuple[str, str]]] = {name: [] for name in first["id"].to_pylist()}
+    copies: dict[str, list[dict[str, str]]] = {name: [] for name in first["id"].to_pylist()}
     collapsed = duplicates.filter(pc.is_in(duplicates["kept_id"], first["id"]))
-    for row in collapsed.sort_by([("kept_id", "ascending"), ("id", "ascending")]).to_pylist():
-        copies[row["kept_id"]].append((row["id"], row["text_sha256"]))
-    for place, name in enumerate(("copies", "copies_sha256")):
-        lists = [[copy[place] for copy in listed] for listed in copies.values()]
+    for row in collapsed.sort_by("id").to_pylist():
+        copies[row["kept_id"]].append(row)
+    for name, column in (("copies", "id"), ("copies_sha256", "text_sha256")):
+        lists = [[row[column] for row in rows] for rows in copies.values()]
         first = first.append_column(name, pa.array(lists, pa.list_(pa.string())))
     return first
 

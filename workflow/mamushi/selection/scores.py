@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.io.tables import FORGET, RETAIN, read_groups, read_metadata, read_table
 from mamushi.io.vectors import large_matrix, ranked
 from mamushi.registry import additions, load, plugin
 from mamushi.selection.pool import Pool, Scored
-
-Strings = NDArray[np.object_]
 
 
 def read_pool(
@@ -37,24 +34,22 @@ def read_pool(
     listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
     if not all(table[name].combine_chunks().equals(listed[name]) for name in ("id", "domain")):
         raise other_examples(embeddings, examples)
-    ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
+    ids = table["id"].to_numpy()
     ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)
-    of_texts = listed["text"].to_numpy(zero_copy_only=False) if texts else None
-    groups, of_base = group_codes(listed["group"]), None
-    del table, listed
+    of_base = None
     if base is not None:
         scores = read_table(base, schemas.SCORES, ["id", "score", "fold"])
-        if not same_ids(scores, ids):
+        if not scores["id"].equals(table["id"]):
             raise other_examples(base, embeddings)
         of_base = scored_of(scores)
     pool = Pool(
         ids=ids,
-        forget=forget,
+        forget=np.asarray(pc.equal(table["domain"], FORGET)),
         embeddings=read_matrix(embeddings, ids),
         truth=None if np.isnan(ratio).all() else ratio,
         base=of_base,
-        texts=of_texts,
-        groups=groups,
+        texts=listed["text"].to_numpy(zero_copy_only=False) if texts else None,
+        groups=group_codes(listed["group"]),
     )
 
     def column(name: str) -> NDArray[Any]:
@@ -64,6 +59,26 @@ def read_pool(
     for step in additions("pool_step"):
         pool = step(pool, metadata, column)
     return pool
+
+
+def read_matrix(path: str | Path, ids: NDArray[np.object_]) -> NDArray[np.float16]:
+    """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
+    the table. Raises ``UserError`` for one that is not finite."""
+    matrix, start = np.empty((0, 0), np.float16), 0
+    for group in read_groups(path, schemas.EMBEDDINGS, ["embedding"]):
+        vectors = group["embedding"].combine_chunks().flatten().to_numpy()
+        vectors = vectors.reshape(-1, group.schema.field("embedding").type.list_size)
+        if not len(matrix):
+            matrix = large_matrix((len(ids), vectors.shape[1]), Path(path).parent)
+        # No float16 but NaN and infinity has all five bits of the exponent set.
+        odd = ((vectors.view(np.uint16) & 0x7C00) == 0x7C00).any(axis=1)
+        if odd.any():
+            problem = f"the embedding of {ids[start + odd.argmax()]!r} holds NaN or infinity"
+            raise UserError(problem, where=path)
+        matrix[start : start + len(vectors)] = vectors
+        start += len(vectors)
+    matrix.flags.writeable = False
+    return matrix
 
 
 def score_pool(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
@@ -77,27 +92,23 @@ def score_pool(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) ->
 
 def table_of(pool: Pool, scored: Scored) -> pa.Table:
     """Return the table ``scores``. Raises ``ValueError`` as ``rank_forget``."""
-    order = rank_forget(pool, scored)
-    ranks = np.zeros(len(pool.ids), dtype=np.int64)
+    order, n = rank_forget(pool, scored), len(pool.ids)
+    ranks = np.zeros(n, dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
-    columns = {**name_columns(pool), **score_columns(scored)}
-    columns["rank"] = pa.array(ranks, mask=~pool.forget)
-    return pa.table(columns, schema=schemas.SCORES.schema)
-
-
-def name_columns(pool: Pool) -> dict[str, pa.Array]:
-    """Return the columns ``id`` and ``domain`` of a table of scores."""
-    domain = pc.if_else(pa.array(pool.forget), FORGET, RETAIN)
-    return {"id": pa.array(pool.ids, pa.string()), "domain": domain}
-
-
-def score_columns(scored: Scored) -> dict[str, pa.Array]:
-    """Return the columns ``score`` and ``fold`` of a table of scores."""
-    n, fold = len(scored.scores), scored.fold
-    return {
+    columns = {
+        "id": pa.array(pool.ids, pa.string()),
+        "domain": pc.if_else(pa.array(pool.forget), FORGET, RETAIN),
         "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
-        "fold": pa.nulls(n, pa.int16()) if fold is None else pa.array(fold),
+        "rank": pa.array(ranks, mask=~pool.forget),
+        "fold": pa.nulls(n) if scored.fold is None else scored.fold,
     }
+    return pa.table(columns).select(schemas.SCORES.schema.names).cast(schemas.SCORES.schema)
+
+
+def scored_of(table: pa.Table) -> Scored:
+    """Return the columns ``score`` and ``fold`` of a table."""
+    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
+    return Scored(np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
 
 
 def rank_forget(pool: Pool, scored: Scored) -> NDArray[np.int64]:
@@ -109,39 +120,8 @@ def rank_forget(pool: Pool, scored: Scored) -> NDArray[np.int64]:
     scores = scored.scores[by_id]
     if not np.isfinite(scores).all():
         raise ValueError(f"no finite score for {pool.ids[by_id[~np.isfinite(scores)][0]]!r}")
-    if scored.order is not None:
-        if not np.array_equal(np.sort(scored.order), np.sort(by_id)):
-            raise ValueError("the order is no permutation of the forget examples")
-        return scored.order
-    return by_id[np.argsort(-scores, kind="stable")]
-
-
-def scored_of(table: pa.Table) -> Scored:
-    """Return the columns ``score`` and ``fold`` of a table."""
-    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
-    return Scored(np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
-
-
-def same_ids(table: pa.Table, ids: Strings) -> bool:
-    """Return whether a table has the examples ``ids``, in their order."""
-    return bool(table["id"].equals(pa.chunked_array([pa.array(ids, pa.string())])))
-
-
-def read_matrix(path: str | Path, ids: Strings) -> NDArray[np.float16]:
-    """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
-    the table. Raises ``UserError`` for one that is not finite."""
-    file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
-    width, start = file.schema_arrow.field("embedding").type.list_size, 0
-    matrix = large_matrix((len(ids), width), Path(path).parent)
-    for group in range(file.num_row_groups):
-        for piece in file.read_row_group(group, columns=["embedding"])["embedding"].chunks:
-            vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
-            # No float16 but NaN and infinity has all five bits of the exponent set.
-            odd = ((vectors.view(np.uint16) & 0x7C00) == 0x7C00).any(axis=1)
-            if odd.any():
-                problem = f"the embedding of {ids[start + odd.argmax()]!r} holds NaN or infinity"
-                raise UserError(problem, where=path)
-            matrix[start : start + len(vectors)] = vectors
-            start += len(vectors)
-    matrix.flags.writeable = False
-    return matrix
+    if scored.order is None:
+        return by_id[np.argsort(-scores, kind="stable")]
+    if not np.array_equal(np.sort(scored.order), np.sort(by_id)):
+        raise ValueError("the order is no permutation of the forget examples")
+    return scored.order

@@ -114,7 +114,7 @@ def refits(
     pool = read_pool(embeddings, examples, texts=settings.ranker.reads_texts)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
     scores = make_refits(pool, *how, read_refits(base))
-    table = as_table(pool, scores, schemas.REFITS.schema)
+    table = as_table(pool, scores)
     parquet.write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
 
 

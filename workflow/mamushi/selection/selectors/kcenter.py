@@ -8,16 +8,8 @@ The order is that of exact arithmetic, on any processor and number of threads: p
 be farthest, and where more than one may, explicit differences decide.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 RETAIN_SCORES = False
 GRAM = 4 * 2**30
@@ -30,42 +22,33 @@ MOST = 60_000
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score by the distance to the nearest earlier centre, in the order in which centres are
-    picked. Points go by id, whatever the order of the rows. Raises ``UserError`` for more than
-    ``MOST`` points."""
+    picked; of equally far points the first comes first. Points go by id, whatever the order of the
+    rows. Raises ``UserError`` for more than ``MOST`` points."""
     import numpy as np
 
     members = pool.forget_by_id()
-    if len(members) > MOST:
-        raise UserError(f"k-center takes at most {MOST:,} forget texts, not {len(members):,}")
-    first = int(np.random.default_rng(seed).integers(len(members)))
-    picks, radii = farthest_first(pool.embeddings[members], first)
-    scores = np.full(len(pool.ids), np.nan)
-    scores[members[picks]] = radii
-    return Scored(scores, order=members[picks])
-
-
-def farthest_first(
-    x: NDArray[np.float16], first: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the order (n,) of the points ``x`` (n, d), and each one's distance to the nearest
-    earlier one. Of equally far points the first comes first."""
-    import numpy as np
-
+    if (n := len(members)) > MOST:
+        raise UserError(f"k-center takes at most {MOST:,} forget texts, not {n:,}")
+    x = pool.embeddings[members]
     wide = x.astype(np.float64)
     wide -= wide.mean(axis=0)  # Products of large vectors that nearly agree would lose digits.
     squares = np.einsum("ij,ij->i", wide, wide)
-    gram = wide @ wide.T if 8 * len(x) ** 2 <= GRAM else None
+    gram = wide @ wide.T if 8 * n**2 <= GRAM else None
     slack = ERROR * float(squares.max())
-    nearest, centre = np.full(len(x), np.inf), np.full(len(x), first)
-    picks, radii = [first], []
-    for pick in picks:
-        distance = squares + squares[pick] - 2 * (wide @ wide[pick] if gram is None else gram[pick])
+    nearest, centre, radii = np.full(n, np.inf), np.zeros(n, np.int64), np.zeros(n)
+    picks = [int(np.random.default_rng(seed).integers(n))]
+    for place in range(1, n):
+        pick = picks[-1]
+        products = wide @ wide[pick] if gram is None else gram[pick]
+        distance = squares + squares[pick] - 2 * products
         closer = distance < nearest
         nearest[closer], centre[closer] = distance[closer], pick
         nearest[pick] = -np.inf
-        if len(picks) < len(x):
-            likely = np.flatnonzero(nearest >= nearest.max() - slack)
-            apart = np.square(x[likely].astype(np.float64) - x[centre[likely]]).sum(axis=1)
-            picks.append(int(likely[apart.argmax()]))
-            radii.append(float(np.sqrt(apart.max())))
-    return np.array(picks), np.array([*radii[:1], *radii] or [0.0])
+        likely = np.flatnonzero(nearest >= nearest.max() - slack)
+        apart = np.square(x[likely].astype(np.float64) - x[centre[likely]]).sum(axis=1)
+        picks.append(int(likely[apart.argmax()]))
+        radii[place] = np.sqrt(apart.max())
+    radii[0] = radii[:2].max()
+    scores = np.full(len(pool.ids), np.nan)
+    scores[members[picks]] = radii
+    return Scored(scores, order=members[picks])

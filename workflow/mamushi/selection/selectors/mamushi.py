@@ -43,11 +43,11 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold logits of all examples; ``details`` has AUC, epochs and offset of each fold."""
     from functools import partial
 
-    from mamushi.selection.crossfit import cross_fit_together
+    from mamushi.selection.crossfit import cross_fit
 
     if settings["estimator"] == "sklearn":
         from mamushi.selection.mlp_sklearn import fit_classifiers as estimate_mlp
     else:
         from mamushi.selection.mlp import estimate_mlp
     estimate = partial(estimate_mlp, settings=settings)
-    return cross_fit_together(pool, settings, seed, estimate, "mamushi")
+    return cross_fit(pool, settings, seed, estimate, "mamushi", together=True)
