@@ -7,7 +7,6 @@ A command for people is a file of a folder ``commands`` with ``arguments(parser)
 
 import argparse
 import ast
-import contextlib
 import inspect
 import io
 import os
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -107,30 +106,29 @@ def _find_command(words: Sequence[str]) -> tuple[str, ModuleType | stage.Stage]:
     """Return name and module of the command that was asked for; only that one is imported. Ends the
     process after the help, or after one line about a command that does not exist."""
     people, stages = commands(), stage.stages()
-    parser = _Parser(prog="mamushi", usage="mamushi COMMAND ...")
-    if {*words[:1]} & {"-h", "--help"}:
-        print(_list_commands())
-        parser.exit()
-    parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
-    parser.add_argument("command", metavar="COMMAND")
-    name = parser.parse_args(words[:1]).command
+    name = words[0] if words else "--help"
+    if name in ("-h", "--help", "--version"):
+        print(f"mamushi {mamushi.__version__}" if name == "--version" else _list_commands())
+        raise SystemExit(0 if words else 2)
     # A command for people may have a stage's name; its rule gives settings, and nobody else.
     of_rule = any(word.partition("=")[0] == "--settings" for word in words)
     if name in stages and (of_rule or name not in people):
         return name, stages[name]
     if name not in people:
-        parser.error(f"no command {name!r}{suggestion(name, [*people, *stages])}")
+        said = f"no command {name!r}{suggestion(name, [*people, *stages])}"
+        print(f"mamushi: error: {said}", file=sys.stderr)
+        raise SystemExit(2)
     return name, import_file(people[name])
 
 
 def _list_commands() -> str:
     """Return what commands for people do, a line each, and the names of the others."""
-    lines = [f"{(mamushi.__doc__ or '').partition(chr(10))[0]}\n"]
+    lines = [f"{(mamushi.__doc__ or '').splitlines()[0]}\n"]
     for name, path in commands().items():
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        lines.append(f"  {name:<8}  {docstring.partition(chr(10))[0]}")
-    stages = f"Stages of the workflow: {', '.join(stage.stages())}"
-    return "\n".join([*lines, "", stages, "", "Options: mamushi COMMAND --help."])
+        lines.append(f"  {name:<8}  {docstring.splitlines()[0]}")
+    stages = f"\nStages of the workflow: {', '.join(stage.stages())}\n"
+    return "\n".join([*lines, stages, "Options: mamushi COMMAND --help."])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -162,17 +160,24 @@ def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentPar
 
 
 def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], began: float) -> int:
-    """Run a stage alone with its outputs and its GPU; then say what it took since ``began``."""
+    """Run a stage alone with its outputs and its GPUs, or with none where it is to do without; then
+    say what it took since ``began``. Raises ``UserError`` where it would hold one and could not use
+    it."""
     job = stage.job_of(module, args)
     if launch.SHARDS in os.environ:
         # The command that started this process has looked after all of this.
         job.run()
         return 0
+    card, is_on_gpu = job.arguments.get("model_card"), module.is_on_gpu
     with locks.claim_outputs(job.outputs):
-        card = job.arguments.get("model_card")
-        count = launch.process_count(card) if module.is_on_gpu else 1
+        count = launch.process_count(card) if is_on_gpu else 1
+        if is_on_gpu and job.execution.device == "cpu":
+            # A scheduler may show one all the same.
+            os.environ[machine.VISIBLE], is_on_gpu = "", False
         # Only now: who waits for another process holds no GPU.
-        with _device(count, job):
+        with locks.lease_gpus(is_on_gpu, count) as lease:
+            if is_on_gpu and (gpus := lease or machine.scheduled()):
+                machine.require_cuda(gpus, card)
             if count > 1 and (status := launch.run(count, words)):
                 return status
             if count == 1:
@@ -180,17 +185,3 @@ def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], be
                 job.run()
     machine.report(module.name, began)
     return 0
-
-
-@contextlib.contextmanager
-def _device(count: int, job: stage.Job) -> Iterator[None]:
-    """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
-    Raises ``UserError`` where it would hold one and could not use it."""
-    is_on_gpu = job.stage.is_on_gpu and job.execution.device == "auto"
-    with locks.lease_gpus(is_on_gpu, count) as lease:
-        if job.stage.is_on_gpu and not is_on_gpu:
-            # A scheduler may show one all the same.
-            os.environ[machine.VISIBLE] = ""
-        if is_on_gpu and (gpus := lease or machine.scheduled()):
-            machine.require_cuda(gpus, job.arguments.get("model_card"))
-        yield

@@ -132,10 +132,10 @@ def fill(folder: Path) -> None:
 
 
 def content(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """All files in a folder, but for tracebacks: which file each is, its size and when written."""
+    """The files in a folder but tracebacks and locks: which each is, its size, when written."""
     files = {}
     for path in folder.rglob("*"):
-        if path.is_dir() or path.name.endswith(".traceback.txt"):
+        if path.is_dir() or path.name.endswith((".traceback.txt", ".lock")):
             continue
         state = path.lstat()
         files[str(path)] = (state.st_ino, state.st_size, state.st_mtime_ns)

@@ -28,18 +28,15 @@ def test_the_help_lists_the_commands_with_what_they_do(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["advis"], "mamushi: error: no command 'advis'; did you mean 'advise'?"),
-        (["finetun"], "mamushi: error: no command 'finetun'; did you mean 'finetune'?"),
-        (["quux"], "mamushi: error: no command 'quux'; see mamushi --help"),
-        ([], "mamushi: error: the following arguments are required: COMMAND; see mamushi --help"),
-        (["__init__"], "mamushi: error: no command '__init__'; did you mean 'init'?"),
+        (["finetun"], "no command 'finetun'; did you mean 'finetune'?"),
+        (["__init__"], "no command '__init__'; did you mean 'init'?"),
     ],
 )
 def test_a_mistyped_command_gets_a_suggestion(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, _, err = ended(capsys, *words)
-    assert (status, err.splitlines()[-1]) == (2, said)
+    assert (status, err.strip()) == (2, f"mamushi: error: {said}")
 
 
 @pytest.mark.parametrize("over", ["raise KeyboardInterrupt", "int('x')"])
