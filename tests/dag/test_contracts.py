@@ -22,7 +22,7 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
         "datasets.made.sizes": [{"inference": {"forget": 10, "retain": 10}}],
         "datasets.mine.text": ["text"],
         "datasets.mine.id": ["number"],
-        "datasets.mine.forget": [{"values": ["cats"]}],
+        "datasets.mine.forget": [{"where": "topic == 'cats'"}],
         "datasets.mine.path": ["raw/mine2.csv"],
         "datasets.mine.quote": ["none"],
         "datasets.jigsaw.forget": [["severe_toxic"]],

@@ -56,7 +56,7 @@ def with_bare(change: dict[str, Any]) -> dict[str, Any]:
                 "kind": "table",
                 "path": "raw/mine.csv",
                 "text": "body",
-                "forget": {"column": "topic", "values": ["snakes"]},
+                "forget": {"where": "topic == 'snakes'"},
                 "sections": {"contamination": 0, "inference": 0.8, "evaluation": 0.2},
             }
         },

@@ -138,7 +138,7 @@ def test_the_line_of_a_mistake_is_shown(lab: Path, tmp_path: Path) -> None:
         "datasets": {
             "comments": {
                 **{"kind": "table", "path": str(tmp_path / "comments.csv"), "text": "body"},
-                **{"id": "id", "forget": {"column": "source", "values": ["theirs"]}},
+                **{"id": "id", "forget": {"where": "source == 'theirs'"}},
                 "sections": {"inference": 1.0},
             }
         },

@@ -106,8 +106,6 @@ def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
         }
     gone = found.apply(frame, found.likely)
     assert not {"c5", "c17", "c18"} & {*gone["id"]}
-    shown = found._repr_html_()
-    assert "Lists of 399 texts of the corpus" in shown and "of the corpus is of the domain" in shown
     with pytest.raises(UserError, match="advise: nobody marked the domain in the corpus"):
         _ = found.advice
 
@@ -174,7 +172,6 @@ def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> 
         assert low <= share <= high
     done = mamushi(folder, *RANK, "--label", "audit/merged.json", "--force").stdout
     yes, no = ({n for n, a in merged["labels"].items() if a == each} for each in ("yes", "no"))
-    assert f"  answers: {len(yes)} yes, {len(no)} no\n" in done
     rows = pq.read_table(made(folder, paths.POSTERIOR)).to_pylist()
     assert len(no) > 20 and not [row for row in rows if row["id"] in no and row["rank"]]
     certain = (yes | {"c5", "c17"}) - {"c18"}

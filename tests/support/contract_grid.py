@@ -73,7 +73,7 @@ CONFIG: dict[str, Any] = {
             "kind": "table",
             "path": "raw/mine.csv",
             "text": "body",
-            "forget": {"column": "topic", "values": ["snakes"]},
+            "forget": {"where": "topic == 'snakes'"},
         },
         "jigsaw": {"kind": "jigsaw", "path": "raw/jigsaw"},
         "newsgroups": {"kind": "newsgroups", "path": "raw/20news-bydate.tar.gz"},

@@ -1,8 +1,7 @@
-"""Tables in memory: pandas, pyarrow, `datasets`, Polars, or columns by name; read through Arrow."""
+"""Tables in memory: pandas, pyarrow, `datasets` or Polars; read through Arrow."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from mamushi.data.cells import python_values
 from mamushi.errors import UserError, located
-from mamushi_curate.tables.expression import columns_in
 from mamushi_curate.tables.lines import check_columns
 from mamushi_curate.tables.readers import column_names, select
 
@@ -21,35 +19,28 @@ IN_FRAME = "the frame"
 
 
 class Frame:
-    """A table in memory, in the order of its rows. Raises ``UserError`` for what is none, for
-    columns of several lengths and, in pandas, an index in which rows cannot be told apart."""
+    """A table in memory, in the order of its rows. Raises ``UserError`` for what is none and, in
+    pandas, for an index in which rows cannot be told apart."""
 
     def __init__(self, source: Any) -> None:
         self._wrap: Any = None
         self.is_pandas, self.is_dataset = hasattr(source, "iloc"), hasattr(source, "select_columns")
-        if hasattr(source, "__arrow_c_stream__") and not (self.is_pandas or self.is_dataset):
-            # As Polars has it; what is a table of Arrow stays one.
-            is_arrow = isinstance(source, pa.Table | pa.RecordBatchReader)
-            self._wrap, source = None if is_arrow else type(source), pa.table(source)
-        self.source = source
-        self.is_columns = isinstance(source, Mapping) and not hasattr(source, "column_names")
-        names = source if self.is_columns else getattr(source, "column_names", None)
-        names = getattr(source, "columns", None) if names is None else names
-        if not isinstance(names, Iterable) or isinstance(source, Mapping) != self.is_columns:
-            do = "give a table of pandas, pyarrow or Polars, one split of datasets, or columns"
+        is_arrow = hasattr(source, "__arrow_c_stream__")
+        if isinstance(source, Mapping) or not (self.is_pandas or self.is_dataset or is_arrow):
+            do = "give a table of pandas, pyarrow or Polars, or one split of datasets"
             raise UserError(f"{type(source).__name__} is no one table", where=IN_FRAME, do=do)
-        self.names = [*names]
-        sizes = {len(column) for column in (source.values() if self.is_columns else [source])}
-        if len(sizes) != 1 or sizes == {0}:
-            problem = f"its columns have {min(sizes, default=0)} to {max(sizes, default=0)} rows"
-            raise UserError(problem, where=IN_FRAME)
-        (self._size,) = sizes
+        if not (self.is_pandas or self.is_dataset or isinstance(source, pa.Table)):
+            self._wrap, source = type(source), pa.table(source)
+        self.source = source
+        self.names = [*(source.columns if self.is_pandas else source.column_names)]
+        self.marks: dict[str, pa.Array] = {}
+        """By name, columns of booleans beside those of the frame."""
         if self.is_pandas and not source.index.is_unique:
             do = "call reset_index(drop=True) first"
             raise UserError("its index has a label twice", where=IN_FRAME, do=do)
 
     def __len__(self) -> int:
-        return self._size
+        return len(self.source)
 
     def column(self, name: str) -> Any:
         """Return a column as the frame has it. Raises ``UserError`` without exactly one."""
@@ -63,19 +54,38 @@ class Frame:
             return self.source.select_columns([name]).with_format("arrow")[:][name]
         return self.source[name]
 
-    def table(
-        self, needed: Sequence[str], marks: Mapping[str, list[bool]] | None = None
-    ) -> pa.Table:
-        """Return the columns ``needed``; with ``marks``, which are none of the frame's, also those
-        others that Arrow can hold."""
+    def table(self, needed: Sequence[str], *, others: bool = False) -> pa.Table:
+        """Return the columns ``needed``, and ``others`` that Arrow can hold."""
         columns = {
-            name: (marks or {}).get(name) or arrow(self.column(name), f"column {name!r}")
+            name: self.marks[name]
+            if name in self.marks
+            else arrow(self.column(name), f"column {name!r}")
             for name in needed
         }
-        for name in () if marks is None else {*self.names} - {*columns}:
+        for name in [name for name in self.names if others and name not in columns]:
             with suppress(UserError, pa.ArrowException, ValueError, TypeError, OverflowError):
                 columns[name] = arrow(self.column(name), name)
         return pa.table(columns)
+
+    def expression(self, marking: Any, domain: str) -> str:
+        """Return the expression that marks a domain: one as it is given; else that the column of
+        this name, or the array, is 1. Raises ``UserError`` for others than 0 and 1 or booleans."""
+        is_name = isinstance(marking, str)
+        if is_name and marking not in self.names:
+            return str(marking)
+        where = f"column {marking!r}" if is_name else domain
+        column = self.column(marking) if is_name else marking
+        self.check_rows(column, where)
+        values = values_of(column, where)
+        if others := sorted({f"{value!r:.40}" for value in values if value not in (0, 1)}):
+            problem = f"holds {', '.join(others[:5])}, not 0 and 1 or booleans"
+            example = f"`{marking}` == {others[0]}" if is_name else "toxic >= 0.5"
+            do = f'say which rows are meant, such as {domain}="{example}"'
+            raise UserError(problem, where=where, do=do)
+        if is_name:
+            return f"`{marking}` == 1"
+        self.marks[f"marks: {domain}"] = pa.array([value == 1 for value in values])
+        return f"`marks: {domain}`"
 
     def check_rows(self, values: Any, where: str) -> None:
         """Raise ``UserError`` unless ``values`` has the frame's rows: as many, and in pandas with
@@ -87,17 +97,30 @@ class Frame:
         if self.is_pandas and hasattr(index, "equals") and not index.equals(self.source.index):
             raise UserError("has another index than the frame", where=where, do="align them first")
 
+    def vectors(self, embeddings: Any, n_beside: int = 0) -> NDArray[np.float32]:
+        """Return vectors (n, width), an array or the name of a column, in the order of the rows; of
+        an array also those of ``n_beside`` texts behind them. Raises ``UserError`` for another
+        shape."""
+        where, column = "embeddings", embeddings
+        if isinstance(embeddings, str):
+            where, column = f"column {embeddings!r}", self.column(embeddings)
+            column = [*(column.to_numpy() if isinstance(column, pa.ChunkedArray) else column)]
+        elif not n_beside:
+            self.check_rows(embeddings, where)
+        with located(where), np.errstate(over="ignore"):
+            array = np.asarray(column, dtype=np.float32)
+        if array.ndim != 2 or len(array) != len(self) + n_beside:
+            beside = (
+                f", with {n_beside:,} of like and unlike behind the frame's" if n_beside else ""
+            )
+            problem = f"is an array {array.shape}, not ({len(self) + n_beside:,}, width){beside}"
+            raise UserError(problem, where=where)
+        return array
+
     def select(self, stays: NDArray[np.bool_]) -> Any:
         """Return the rows that stay (n,), as a frame of the same kind."""
         if self.is_dataset:
             return self.source.select(np.flatnonzero(stays))
-        if self.is_columns:
-            return {
-                name: type(column)(compress(column, stays))
-                if isinstance(column, list | tuple)
-                else column[stays]
-                for name, column in self.source.items()
-            }
         table = self.source[stays] if self.is_pandas else self.source.filter(stays)
         return table if self._wrap is None else self._wrap(table)
 
@@ -118,29 +141,6 @@ def values_of(column: Any, where: str) -> list[Any]:
     return [value for chunk in getattr(array, "chunks", [array]) for value in python_values(chunk)]
 
 
-def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:
-    """Return what marks a domain as the configuration has it, and the marks themselves if it is
-    an array of them. Raises ``UserError`` for a column, or an array, that does not say by 0 and 1,
-    or false and true, which rows are meant."""
-    if isinstance(marking, Mapping):
-        return dict(marking), None
-    if isinstance(marking, str) and marking not in frame.names:
-        check_columns(IN_FRAME, frame.names, columns_in(marking), "text stands in quotes")
-        return {"where": marking}, None
-    is_name = isinstance(marking, str)
-    where, column = (f"column {marking!r}", frame.column(marking)) if is_name else (name, marking)
-    frame.check_rows(column, where)
-    values = values_of(column, where)
-    if others := sorted({f"{value!r:.40}" for value in values if value not in (0, 1)}):
-        problem = f"holds {', '.join(others[:5])}, not 0 and 1 or booleans"
-        example = f"`{marking}` == {others[0]}" if is_name else "toxic >= 0.5"
-        do = f'say which rows are meant, such as {name}="{example}"'
-        raise UserError(problem, where=where, do=do)
-    if is_name:
-        return {"column": marking, "values": [type(values[0])(1)]}, None
-    return {"column": f"marks: {name}", "values": [True]}, [value == 1 for value in values]
-
-
 def texts_of(values: Any, text: str, name: str) -> list[Any]:
     """Return texts that are given in a list or any iterable, or in the column ``text`` of a frame.
     Raises ``UserError`` for one text, or several by name."""
@@ -152,34 +152,13 @@ def texts_of(values: Any, text: str, name: str) -> list[Any]:
     return values_of(values if hasattr(values, "__len__") else [*values], name)
 
 
-def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """Write texts and terms that are given beside a corpus, by name, to files, and return these as
-    a configuration has them."""
-    files = {}
-    for name, texts in beside.items():
-        files[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
-        if name == "terms":
-            lines = (" ".join(term.splitlines()) for term in texts)
-            Path(files[name]).write_text("\n".join(lines), encoding="utf-8")
-        else:
-            with located(name):
-                pq.write_table(pa.table({text: pa.array(texts, pa.string())}), files[name])
-    return files
-
-
-def vectors(frame: Frame, embeddings: Any, n_beside: int = 0) -> NDArray[np.float32]:
-    """Return vectors (n, width), an array or the name of a column, in the order of the rows; of an
-    array also those of ``n_beside`` texts behind them. Raises ``UserError`` for another shape."""
-    where, column = "embeddings", embeddings
-    if isinstance(embeddings, str):
-        where, column = f"column {embeddings!r}", frame.column(embeddings)
-        column = [*(column.to_numpy() if isinstance(column, pa.ChunkedArray) else column)]
-    elif not n_beside:
-        frame.check_rows(embeddings, where)
-    with located(where), np.errstate(over="ignore"):
-        array = np.asarray(column, dtype=np.float32)
-    if array.ndim != 2 or len(array) != len(frame) + n_beside:
-        beside = f", with {n_beside:,} of like and unlike behind the frame's" if n_beside else ""
-        problem = f"is an array {array.shape}, not ({len(frame) + n_beside:,}, width){beside}"
-        raise UserError(problem, where=where)
-    return array
+def write_texts(folder: Path, name: str, texts: Sequence[Any]) -> str:
+    """Write texts, or ``terms``, that are given beside a corpus to a file, and return its path."""
+    if name == "terms":
+        path = folder / "terms.txt"
+        path.write_text("\n".join(" ".join(term.splitlines()) for term in texts), "utf-8")
+    else:
+        path = folder / f"{name}.parquet"
+        with located(name):
+            pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), path)
+    return str(path)

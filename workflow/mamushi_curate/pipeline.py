@@ -24,26 +24,32 @@ from mamushi.running.stage import Stage, job_of, stages
 from mamushi_cluster import hooks
 from mamushi_cluster.commands import _run
 from mamushi_cluster.record import Record
+from mamushi_extras.influence.adds import by_influence
 
 FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
-INFLUENCE = ("influence", "token_influence")
-"""Selectors that a stage of their own scores."""
-
-USUAL = {
-    "examples": paths.EXAMPLES,
-    "duplicates": paths.DUPLICATES,
-    "card": paths.DATA_CARD,
-    "model_card": paths.MODEL_CARD,
-    "tokens": paths.TOKENS,
-    "embeddings": paths.EMBEDDINGS,
-    "influence": paths.INFLUENCE,
-    "scores": paths.SCORES,
-    "posterior": paths.POSTERIOR,
-    "calibrated": paths.CALIBRATED,
-    "stability": paths.STABILITY,
+CELL_FIGURE = paths.CELL_FIGURE.replace("{figure}", FIGURE)
+MAKERS = {
+    **dict.fromkeys((paths.EXAMPLES, paths.DUPLICATES), "examples"),
+    **{paths.MODEL_CARD: "model-card", paths.TOKENS: "tokens", paths.EMBEDDINGS: "embed"},
+    **{paths.SCORES: "score", paths.POSTERIOR: "posterior", paths.REFITS: "refits"},
+    **{paths.REMOVAL: "remove", paths.STABILITY: "stability", paths.MANIFEST: "manifests"},
+    **{paths.TOKEN_SCORES: "token-scores", paths.SPANS: "spans", paths.INFLUENCE: "influence"},
+    **{paths.SPANS_MANIFEST: "token-manifests", paths.CALIBRATED: "calibrate"},
+    **{paths.FRONTIER: "frontier", paths.PREDICTED: "predict", paths.RANKING: "ranking"},
+    CELL_FIGURE: "figure",
 }
-"""By the name of an option that a stage needs, its file where none is named."""
+"""The stage that makes the files of a pattern."""
+USUAL = {
+    **{"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES, "card": paths.DATA_CARD},
+    **{"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS, "embeddings": paths.EMBEDDINGS},
+    **{"scores": paths.SCORES, "posterior": paths.POSTERIOR, "stability": paths.STABILITY},
+    **{"calibrated": paths.CALIBRATED, "checks": paths.CALIBRATION, "influence": paths.INFLUENCE},
+    **{"ratio": paths.SCORES, "cache": "results/downloads/{dataset}", "tables": "results/"},
+}
+"""By the name of an option that a stage needs, its file where nothing else is said."""
+SETTINGS = {"influence": {"role": "beta0"}, "figure": {"name": FIGURE}}
+"""What settings of a stage are asked for by, beside the wildcards of its file."""
 
 
 class Pipeline:
@@ -67,179 +73,126 @@ class Pipeline:
         self.is_corpus = unlabelled(config["datasets"][cell["dataset"]])
         self.model = config["models"][cell["model"]]
         self.is_language_model = "embeddings" not in self.model
-        self.ratio = config["removal"]["ratio"]
-        self.refitted = config["evidence"]["refits"]["whole"] > 0
         self.of_texts = selectors.leading_first(config)
-        self.of_tokens = selectors.token_rankings(config)
-        kinds = {name: selectors.kind_of(config, name).name for name in config["selectors"]}
-        self.by_influence = [name for name, kind in kinds.items() if kind in INFLUENCE]
         self.budgets = [paths.beta(budget) for budget in grid.budgets(config)]
+        self.ranking_pattern = paths.POSTERIOR if self.is_corpus else paths.SCORES
+        """Of what lists are the top of."""
 
-    # What a ranking consists of, in the order of the data: each plans what ``make`` runs ----------
+    # What a ranking consists of -------------------------------------------------------------------
 
-    def make_lists(self) -> None:
-        """Rank by every selector of the grid, and write lists with manifests."""
-        self.make_vectors()
+    def want_lists(self) -> None:
+        """Plan the lists of every selector of the grid, with their manifests."""
         for name in self.of_texts:
-            self.make_scores(name)
             for beta in self.budgets:
-                self.make_list(name, beta)
+                self.want(paths.REMOVAL, selector=name, beta=beta)
         for name in self.of_texts:
-            self.make_refits(name)
-            self.make_manifests(name)
-        for name in self.of_tokens:
-            self.make_masks(name)
-
-    def make_evidence(self) -> None:
-        """Add what is to be expected of the lists: frontier, prediction, figure."""
-        figure = paths.CELL_FIGURE.replace("{figure}", FIGURE)
-        self.make_scores(self.ratio)
-        self.plan("figure", tables=self.root, out=figure, name=FIGURE)
-        if self.is_corpus:
-            return
-        self.make_frontier()
-        if self.is_language_model:
-            self.make_prediction()
-
-    def make_examples(self) -> None:
-        """Read, clean and split the table."""
-        self.plan("examples", cache="results/downloads/{dataset}")
-
-    def make_vectors(self) -> None:
-        """Embed the texts: by the model, by vectors of another program, or by their words."""
-        self.make_examples()
-        if not self.is_language_model:
-            vectors, out = local_vectors(self.model), paths.EMBEDDINGS
-            self.plan("import-embeddings", vectors=vectors, data_card=paths.DATA_CARD, out=out)
-            return
-        self.plan("model-card", out=paths.MODEL_CARD)
-        self.plan("tokens", out=paths.TOKENS)
-        self.plan("embed", out=paths.EMBEDDINGS)
-        if {*self.of_texts, *self.of_tokens} & {*self.by_influence}:
-            self.plan("influence", role="beta0", out=paths.INFLUENCE)
-
-    def make_scores(self, name: str) -> None:
-        """Rank by a selector, after the one that it derives from."""
-        if name in self.by_influence:
-            self.plan("influence-scores", selector=name, out=paths.SCORES)
-            return
-        if base := selectors.derives(self.config, name):
-            self.make_scores(base)
-        scores = _of(paths.SCORES, base) if base else None
-        self.plan("score", selector=name, base=scores, out=paths.SCORES)
-        if self.is_corpus:
-            self.plan("posterior", selector=name, out=paths.POSTERIOR)
-
-    def make_list(self, name: str, beta: str) -> None:
-        """Write the list of a selector at a budget."""
-        scores = self.ranking_pattern
-        self.plan("remove", selector=name, beta=beta, scores=scores, out=paths.REMOVAL)
-
-    def make_refits(self, name: str) -> None:
-        """Rank again by a selector, with other seeds."""
-        if not self.refits_of(name):
-            return
-        if base := selectors.derives(self.config, name):
-            self.make_refits(base)
-        refits = _of(paths.REFITS, base) if base else None
-        self.plan("refits", selector=name, base=refits, out=paths.REFITS)
-
-    def make_manifests(self, name: str) -> None:
-        """Write how certain a selector's lists are, and what to expect of them."""
-        ranked = paths.POSTERIOR if self.is_corpus else None
-        files = {"ranked": ranked, "refits": self.refits_of(name), "out": paths.STABILITY}
-        self.plan("stability", selector=name, **files)
-        if self.is_corpus:
+            self.want(paths.STABILITY, selector=name)
             for beta in self.budgets:
-                self.make_corpus_manifest(name, beta)
-            return
-        self.make_ratio()
-        manifests = [paths.MANIFEST.replace("{beta}", beta) for beta in self.budgets]
-        self.plan("manifests", selector=name, out=manifests)
+                # Of labelled texts one stage writes those of all budgets.
+                at = {"beta": beta} if self.is_corpus else {}
+                self.want(paths.MANIFEST, selector=name, **at)
+        for name in selectors.token_rankings(self.config):
+            for beta in self.budgets:
+                self.want(paths.SPANS, selector=name, beta=beta)
+            self.want(paths.SPANS_MANIFEST, selector=name)
 
-    def make_corpus_manifest(self, name: str, beta: str) -> None:
-        """Write what a list of a corpus without labels holds."""
-        files = {"refits": self.refits_of(name), "out": paths.MANIFEST}
-        self.plan("corpus-manifest", selector=name, beta=beta, **files)
+    def want_page(self) -> None:
+        """Plan the page to browse the ranking, where the room of pages is there."""
+        if "ranking" in stages():
+            self.want(paths.RANKING)
+
+    def want_advice(self) -> None:
+        """Plan what is to be expected of lists of labelled texts: frontier and prediction."""
+        if not self.is_corpus:
+            self.want(paths.FRONTIER)
+            if self.is_language_model:
+                self.want(paths.PREDICTED)
+
+    def want_figure(self) -> None:
+        """Plan the figure of the scores."""
+        self.want(paths.SCORES, selector=self.config["removal"]["ratio"])
+        self.want(CELL_FIGURE)
 
     def make_likely_list(self, name: str) -> str:
         """Write the list of all that is more likely than not of the domain, with its manifest.
         Return its budget. Raises ``UserError`` where that is nothing, or all."""
         beta = likely_budget(self.cell, name, self.root)
-        self.make_list(name, beta)
-        self.make_corpus_manifest(name, beta)
+        for pattern in (paths.REMOVAL, paths.MANIFEST):
+            self.want(pattern, selector=name, beta=beta)
         self.make()
         return beta
 
-    def make_ratio(self) -> None:
-        """Calibrate the scores that estimate the log-density ratio."""
-        self.make_scores(self.ratio)
-        self.make_refits(self.ratio)
-        files = {"out": paths.CALIBRATED, "checks": paths.CALIBRATION}
-        self.plan("calibrate", **files, **self._ratio_files("scores"))
+    # How a file is made ---------------------------------------------------------------------------
 
-    def make_masks(self, name: str) -> None:
-        """Rank tokens, and write the spans to leave out of the loss with their manifests."""
-        measured = paths.INFLUENCE if name in self.by_influence else None
-        self.plan("token-scores", selector=name, influence=measured, out=paths.TOKEN_SCORES)
-        scores = paths.TOKEN_SCORES
-        for beta in self.budgets:
-            self.plan("spans", selector=name, beta=beta, scores=scores, out=paths.SPANS)
-        manifests = [paths.SPANS_MANIFEST.replace("{beta}", beta) for beta in self.budgets]
-        self.plan("token-manifests", selector=name, scores=scores, out=manifests)
-
-    def make_page(self) -> None:
-        """Make the page to browse the ranking, where the room of pages is there."""
-        if "ranking" not in stages():
+    def want(self, pattern: str, **wildcards: Any) -> None:
+        """Plan what makes a file of this cell, after what makes its inputs."""
+        name = MAKERS[pattern]
+        if pattern == paths.EMBEDDINGS and not self.is_language_model:
+            name = "import-embeddings"
+        elif pattern == paths.MANIFEST and self.is_corpus:
+            name = "corpus-manifest"
+        elif pattern == paths.SCORES and wildcards["selector"] in by_influence(self.config):
+            name = "influence-scores"
+        own = {k: v for k, v in wildcards.items() if f"{{{k}}}" in pattern}
+        at = {**self.cell, **own}
+        step = (name, *at.values())
+        if step in self.done or step in self.planned:
             return
-        names = self.of_texts
-        files: dict[str, Any] = {"out": paths.RANKING}
-        files["scores"] = [_of(self.ranking_pattern, name) for name in names]
-        files["refits"] = [path for name in names for path in self.refits_of(name)]
-        files["stability"] = [_of(paths.STABILITY, name) for name in names]
-        files["calibrated"] = None if self.is_corpus else paths.CALIBRATED
-        self.plan("ranking", **files)
+        files = self._files(name, pattern, at)
+        for parameter in stages()[name].parameters:
+            usual = USUAL.get(parameter.name, pattern) if parameter.is_required else None
+            file = files.setdefault(parameter.name, usual)
+            for one in file if isinstance(file, list) else [file]:
+                of, selector = one if isinstance(one, tuple) else (one, at.get("selector"))
+                if parameter.role == "input" and of in MAKERS:
+                    self.want(of, selector=selector)
+        self.planned[step] = (stages()[name], at, files)
 
-    def make_frontier(self) -> None:
-        """Predict from the scores what removal and preservation a budget brings."""
-        self.make_ratio()
-        scores = [_of(paths.SCORES, name) for name in self.of_texts]
-        self.plan("frontier", scores=scores, out=paths.FRONTIER, **self._ratio_files("ratio"))
+    def _files(self, name: str, pattern: str, at: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the files of a stage that no name of a parameter says, by patterns of ``paths``;
+        with a selector those of another one than that of the stage."""
+        config, texts, rankings = self.config, self.of_texts, self.ranking_pattern
+        ratio, tokens = config["removal"]["ratio"], selectors.token_rankings(config)
+        selector = at.get("selector", ratio)
+        base = selectors.derives(config, selector)
+        manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
+        is_measured = selector in by_influence(config)
+        files: dict[str, dict[str, Any]] = {
+            "import-embeddings": {"data_card": paths.DATA_CARD},
+            "score": {"base": base and (pattern, base)},
+            "refits": {"base": base and (pattern, base)},
+            "remove": {"scores": rankings},
+            "stability": {"ranked": paths.POSTERIOR if self.is_corpus else None},
+            "manifests": {"out": manifests},
+            "calibrate": {"scores": (paths.SCORES, ratio)},
+            "token-scores": {"influence": paths.INFLUENCE if is_measured else None},
+            "spans": {"scores": paths.TOKEN_SCORES},
+            "token-manifests": {"scores": paths.TOKEN_SCORES, "out": manifests},
+            "frontier": {
+                "scores": [(paths.SCORES, other) for other in texts],
+                "ratio": (paths.SCORES, ratio),
+            },
+            "predict": {
+                "scores": [
+                    (paths.TOKEN_SCORES if other in tokens else paths.SCORES, other)
+                    for other in selectors.foreseen(config)
+                ]
+            },
+            "ranking": {
+                "scores": [(rankings, other) for other in texts],
+                "stability": [(paths.STABILITY, other) for other in texts],
+                "calibrated": None if self.is_corpus else paths.CALIBRATED,
+            },
+        }
+        refitted = (*texts,) if name == "ranking" else (selector,)
+        if config["evidence"]["refits"]["whole"] == 0:
+            refitted = ()
+        refits = [(paths.REFITS, o) for o in refitted if selectors.is_refitted(config, o)]
+        vectors = None if self.is_language_model else local_vectors(self.model)
+        return {"refits": refits, "vectors": vectors, **files.get(name, {})}
 
-    def make_prediction(self) -> None:
-        """Predict from the tokens what retraining would do."""
-        names = selectors.foreseen(self.config)
-        rankings = [grid.ranking_pattern(self.config, name) for name in names]
-        self.plan("predict", scores=rankings, out=paths.PREDICTED)
-
-    @property
-    def ranking_pattern(self) -> str:
-        """Return the pattern of what lists are the top of."""
-        return paths.POSTERIOR if self.is_corpus else paths.SCORES
-
-    def refits_of(self, name: str) -> list[str]:
-        """Return the refits of a selector; none where nothing is to be refitted."""
-        is_refitted = self.refitted and selectors.is_refitted(self.config, name)
-        return [_of(paths.REFITS, name)] if is_refitted else []
-
-    def _ratio_files(self, scores: str) -> dict[str, Any]:
-        return {scores: _of(paths.SCORES, self.ratio), "refits": self.refits_of(self.ratio)}
-
-    # How a stage runs -----------------------------------------------------------------------------
-
-    def plan(self, name: str, /, **options: Any) -> None:
-        """Plan a stage. ``options`` are its files, by patterns of ``paths``, and the wildcards
-        beside those of the cell."""
-        stage = stages()[name]
-        parameters = {parameter.name for parameter in stage.parameters}
-        wildcards = {**self.cell, **{k: v for k, v in options.items() if k not in parameters}}
-        if (step := (name, *wildcards.values())) not in self.done:
-            self.planned[step] = (stage, wildcards, options)
-
-    def make(self, *recipes: Callable[[], None]) -> None:
-        """Run the stages that these methods plan, and tell how far it is."""
-        for recipe in recipes:
-            recipe()
+    def make(self) -> None:
+        """Run the stages that are planned, and tell how far it is."""
         steps, self.planned = self.planned, {}
         with Progress(len(steps), "rank", "step") as progress:
             for step, planned in steps.items():
@@ -247,14 +200,14 @@ class Pipeline:
                 self.done.add(step)
                 progress.advance(note=str(step[0]))
 
-    def _run(self, stage: Stage, wildcards: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    def _run(self, stage: Stage, at: Mapping[str, Any], patterns: Mapping[str, Any]) -> None:
         """Run a stage, unless its outputs are current."""
         files = {}
         for parameter in stage.parameters:
-            usual = USUAL.get(parameter.name) if parameter.is_required else parameter.default
-            placed = self._place(options.get(parameter.name, usual), wildcards)
+            placed = self._place(patterns[parameter.name], at)
             is_single = isinstance(placed, list) and not parameter.is_list
             files[parameter.name] = next(iter(placed), None) if is_single else placed
+        wildcards = {**at, **SETTINGS.get(stage.name, {})}
         if self.gpus and stage.name == "embed":
             require_cuda(self.gpus, self.path(paths.MODEL_CARD))
         settings = stage.settings_text(self.config, **wildcards)
@@ -274,12 +227,14 @@ class Pipeline:
         """Return the file of a pattern of ``paths`` in the folder of this cell."""
         return paths.under(self.root, pattern, **{**self.cell, **wildcards})
 
-    def _place(self, files: Any, wildcards: Mapping[str, Any]) -> Any:
-        """Return patterns as the files of a cell."""
-        if isinstance(files, str):
-            return paths.under(self.root, files, **wildcards)
-        many = isinstance(files, list)
-        return [self._place(file, wildcards) for file in files] if many else files
+    def _place(self, files: Any, at: Mapping[str, Any]) -> Any:
+        """Return patterns, also those of another selector, as the files of a cell."""
+        if isinstance(files, list):
+            return [self._place(file, at) for file in files]
+        pattern, selector = files if isinstance(files, tuple) else (files, at.get("selector"))
+        if isinstance(pattern, str):
+            return paths.under(self.root, pattern, **{**at, "selector": selector})
+        return files
 
 
 def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RESULTS) -> str:
@@ -292,10 +247,6 @@ def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RES
     about = read_metadata(paths.under(root, paths.POSTERIOR, **cell, selector=selector))
     counts = read_json(paths.under(root, paths.DATA_CARD, **cell))["counts"]
     return share_of(int(about["likely"]), counts["corpus"])
-
-
-def _of(pattern: str, selector: str) -> str:
-    return pattern.replace("{selector}", selector)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ CELL = {"dataset": "own", "model": "lab", "seed": 0}
 
 
 def config(**model: Any) -> dict[str, Any]:
-    forget = {"column": "topic", "values": ["x"]}
+    forget = {"where": "topic == 'x'"}
     return complete(
         {
             "grid": {"datasets": ["own"], "models": ["lab"]},

@@ -167,26 +167,6 @@ def test_rows_of_neither_domain_are_left_out(tmp_path: Path) -> None:
         load_table(path, **{**marks, "retain": {"where": "mark < 2"}})
 
 
-@pytest.mark.parametrize(
-    ("cells", "values", "forget"),
-    [
-        (["007", "7", "42"], ["007"], [True, False, False]),
-        (["1.1", "1.10", "2"], ["1.1"], [True, False, False]),
-        (["1", "1.0", "x"], [1], [True, True, False]),
-        (["TRUE", " true", "no"], [True], [True, True, False]),
-        (["12345678901234567891", "12345678901234567890"], [12345678901234567891], [True, False]),
-        (["1e999", "1", "2"], ["1e999"], [True, False, False]),
-    ],
-)
-def test_values_of_a_csv_column(
-    tmp_path: Path, cells: list[str], values: list[Any], forget: list[bool]
-) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text("body,mark\n" + "".join(f"text,{cell}\n" for cell in cells))
-    raw = load_table(path, forget={"column": "mark", "values": values})
-    assert raw.forget.tolist() == forget
-
-
 # Real files -----------------------------------------------------------------------------------
 
 

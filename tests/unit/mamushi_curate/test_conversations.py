@@ -201,9 +201,8 @@ def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:
     raw = load(path, form.text, assistant_only_loss=True)
     assert raw.extra_metadata.items() >= {"part": "whole", "assistant_only_loss": True}.items()
     says = "assistant_only_loss is of turns, and there are none; name a column of conversations"
-    for text, part in (("messages", "assistant"), ("id", "whole")):
-        with pytest.raises(UserError, match=says):
-            load(path, text, part, assistant_only_loss=True)
+    with pytest.raises(UserError, match=says):
+        load(path, "messages", "assistant", assistant_only_loss=True)
 
 
 def test_several_columns_are_one_conversation_by_their_names_alone(tmp_path: Path) -> None:

@@ -80,10 +80,6 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any], list[str]]]] = {
     "arrow": (lambda: pa.Table.from_pylist(ROWS), lambda table: table["name"].to_pylist()),
     "datasets": (lambda: Dataset.from_list(ROWS), lambda data: list(data["name"])),
     "of another library": (lambda: Other(pa.Table.from_pylist(ROWS)), lambda frame: frame.ids()),
-    "columns": (
-        lambda: {name: FRAME[name].to_numpy() for name in FRAME} | {"body": [*FRAME["body"]]},
-        lambda columns: columns["name"].tolist(),
-    ),
 }
 """By name, the rows as a frame of a kind, and the ids in it."""
 
@@ -120,11 +116,8 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
     left = found.apply(FRAME, 0.1)
     gone = {int(name) - 1 for name in [*own.ids, *own.copies]}
     assert left.index.tolist() == [i for i in range(N) if i not in gone]
-    short = "the frame: has 89 rows, and 90 were ranked, by their numbers; give"
-    turned = "is not the one that was ranked"
-    for other, said in ((FRAME[:-1], short), (FRAME[::-1], turned)):
-        with pytest.raises(UserError, match=said):
-            found.apply(other, 0.1)
+    with pytest.raises(UserError, match="is not the one that was ranked"):
+        found.apply(FRAME[::-1], 0.1)
     with pytest.raises(UserError, match=r"budget: no list at 0.2; there are 0.1, 0.25"):
         found.apply(FRAME, 0.2)
     by_id = mamushi.rank(FRAME, **QUICK)
@@ -176,13 +169,13 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "numbers": (FRAME.assign(body=[*map(str, range(N))]), {}, "column 'body' holds numbers"),
     "words": (FRAME, {"forget": "source"}, "holds 'ours', 'theirs', 'unknown', not 0 and 1"),
     "other index": (FRAME, {"forget": THEIRS[::-1]}, "forget: has another index than the frame"),
-    "no model": (FRAME, {"embeddings": None, "model": "./ours"}, "./ours: no such model"),
+    "no model": (FRAME, {"embeddings": None, "model": "./ours"}, "no such folder: ./ours"),
     "other vectors": (FRAME, {"embeddings": VECTORS[1:]}, "has 89 rows, and the frame 90"),
     "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
     "nothing marked": (
         FRAME,
         {"forget": None},
-        "datasets.frame.forget: allowed is one of: column and",
+        "datasets.frame.forget: allowed is one of: where, like",
     ),
     "no list": (FRAME, {**NONE, "like": "unwanted.jsonl"}, "like: 'unwanted.jsonl' is no list of"),
     "vectors of the frame": (
@@ -249,7 +242,7 @@ def test_texts_are_embedded_by_a_model_as_the_command_embeds_them(
     ):
         ours, theirs = found._pipeline.path(pattern, selector="stack"), pattern.format(**cell)
         assert read_table(ours, kind).equals(read_table(theirs, kind))
-    assert found.advice.by == "retraining"
+    assert found.advice["retraining"] is not None
 
 
 def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:

@@ -35,7 +35,6 @@ def run(args: argparse.Namespace) -> int:
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
     from mamushi.config.complete import used
-    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     try:
         _run.fetch(files, refresh=True)
@@ -48,14 +47,9 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
         if settings["kind"] != "table" or "screen" in settings["forget"]:
             continue
         try:
-            _, _, counts = init.examples_of_table(config, name)
+            seen[f"datasets.{name}"] = init.ranked_texts(init.read_counts(config, name)[1])
         except UserError as error:
             yield f"datasets.{name}: {error}"
-            continue
-        ranked = counts["sections"][INFERENCE]
-        against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
-        corpus = f"{counts['corpus']:,} texts of a corpus" if "corpus" in counts else None
-        seen[f"datasets.{name}"] = corpus or against
     for name in config["grid"]["models"]:
         source = config["models"][name].get("source")
         if source and Path(source).exists():

@@ -39,18 +39,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", required=True, type=_options.local_path, metavar="FILE", help="what to write"
     )
-    _options.row_arguments(parser)
+    column = "column with the ids (default: the ranked dataset's; of a list of your own `id`)"
+    names = parser.add_mutually_exclusive_group()
+    names.add_argument("--id", metavar="COLUMN", help=column)
+    rows = "the ids are numbers of rows, from 1, in the order of the files"
+    names.add_argument("--rows", action="store_true", help=rows)
+    text = "column with the texts, which are compared with those that were ranked (default: as "
+    parser.add_argument("--text", metavar="COLUMN", help=text + "ranked)")
+    _options.dialect(parser)
+    changed = "go by the ids also where the texts are others now, or cannot be compared"
+    parser.add_argument("--changed-texts", action="store_true", help=changed)
+    missing = "go on where the table lacks some of the listed ids"
+    parser.add_argument("--missing-ids", action="store_true", help=missing)
     _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt: the receipt first, so that no table is without one. Raises
-    ``UserError`` as ``read_list``, ``rewriting.rewrite`` and, of URLs, ``remote.fetch_copy``."""
+    ``UserError`` as ``read_list``, ``rewriting.rewrite`` and, of URLs, ``fetching.fetch_copy``."""
     from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
-    copy, data = _options.fetched_place(args, "data"), display_url(str(args.data))
-    args.data = copy if is_remote(args.data) else _options.local_path(args.data)
+    data = display_url(args.data)
+    args.data = _options.fetch(args.data)[1] if is_remote(data) else _options.local_path(data)
     listed = read_list(args.list)
     removal = listed.removal(args, args.data)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")

@@ -1,6 +1,6 @@
 """Look at a table of texts and at a model, and write the configuration that ranks them.
 
-Says what it sees before it writes: rows, columns, forget and retain texts, copies. What the
+Says what it sees before it writes: forget and retain texts, copies, what is left out. What the
 workflow would refuse is refused here.
 """
 
@@ -8,7 +8,7 @@ import argparse
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,15 @@ import yaml
 
 from mamushi.commands import _as_json
 from mamushi.config.complete import complete
-from mamushi.config.sections import Refits, Shortened
+from mamushi.config.sections import Refits
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
-from mamushi.io.copies import display_url, is_remote, local_path
+from mamushi.io.copies import display_url, local_path
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
-from mamushi.io.model_files import positions, read_config, source_mistake
 from mamushi.registry import load
 from mamushi_curate.commands import _options
-from mamushi_curate.tables.conversations import text_columns
-from mamushi_curate.tables.lines import Dialect, check_columns
 
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
@@ -38,7 +35,7 @@ LABELLED = "stack"
 EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
 """How a corpus is ranked by examples, and by hits of terms, whose words find the same hits again:
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
-_TOKENS = "token_unigram"
+TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
 BY_WORDS = {"words": 128}
 """The vectors of a table without a model, and without vectors."""
@@ -82,20 +79,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command, which ``mamushi rank`` has as well."""
     table = (
         "CSV, TSV, JSON or lines of text (also .gz, .zst, .zip), Parquet, a folder of such files, "
-        "one that datasets saved, a data set's id on the hub, or a URL: hf://datasets/, https://, "
-        "s3://, gs://"
+        "one that datasets saved, or a URL: hf://datasets/, https://, s3://, gs://"
     )
     chosen = [parser.add_argument("data", nargs="?", metavar="DATA", help=table)]
     groups = {names: parser.add_mutually_exclusive_group() for names in EITHER}
     for name, metavar, several, meaning in re.findall(r"^(\S+) (\w+)(\+?): (.+)", OPTIONS, re.M):
         group = next((group for names, group in groups.items() if name in names), parser)
         kind: dict[str, Any] = {"type": TYPES.get(metavar, str), "choices": CHOICES.get(name)}
-        nargs = "+" if several else None
-        chosen += [
-            group.add_argument(f"--{name}", metavar=metavar, nargs=nargs, help=meaning, **kind)
-        ]
+        kind["nargs"] = "+" if several else None
+        chosen.append(group.add_argument(f"--{name}", metavar=metavar, help=meaning, **kind))
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
-    chosen += [parser.add_argument("--cut", action="store_true", default=None, help=cut)]
+    chosen.append(parser.add_argument("--cut", action="store_true", default=None, help=cut))
     chosen += _options.dialect(parser)
     # What the configuration is written from.
     parser.set_defaults(chosen=[option.dest for option in chosen])
@@ -123,76 +117,71 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("is no name of a configuration", where=args.out, do="end it in .yaml")
     if args.data is None:
         raise UserError("DATA is missing", do="give the table of texts (a file or folder)")
-    path = _options.fetched_place(args, "data")
-    from mamushi_curate.tables import readers
-    from mamushi_curate.tables.expression import columns_in
+    if not (args.text and (args.forget or args.like or args.terms)):
+        from mamushi_curate.tables import readers
+        from mamushi_curate.tables.lines import Dialect
 
-    columns = readers.columns(path, Dialect.of(vars(args)))
-    if not args.text:
-        do = f"give the column with the text; the columns are {', '.join(map(repr, columns))}"
-        raise UserError("--text is missing", do=do)
-    if not (args.forget or args.like or args.terms):
-        do = "give an expression, 'toxic >= 0.5', or --like, a table of examples"
-        raise UserError("--forget is missing", do=do)
-    check_columns(path, columns, text_columns(args.text))
-    for mark in filter(None, (args.forget, args.retain)):
-        check_columns(path, columns, columns_in(mark), "text stands in quotes")
-    for name in _options.FILE_OPTIONS:
-        if is_remote(getattr(args, name)):
-            _options.fetched_place(args, name)
-    config = _configuration(args, path)
-    _describe(config, columns, args.budgets)
+        names = readers.columns(_options.fetch(args.data)[1], Dialect.of(vars(args)))
+        do = "give the column with the text, and an expression, 'toxic >= 0.5', or --like, a table "
+        do += f"of examples; the columns are {', '.join(map(repr, names))}"
+        raise UserError(f"--{'forget' if args.text else 'text'} is missing", do=do)
+    config = configuration(vars(args))
+    describe(config)
     text = HEAD + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    written = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
-    if written == text:
-        print(f"{args.out}: there already, with the same content")
-        return
-    if written is not None and not args.force:
+    written = args.out.read_bytes() if args.out.exists() else None
+    if written not in (None, text.encode()) and not args.force:
         do = "name another file in --out, or write over it with --force"
         raise UserError("another configuration is there", where=args.out, do=do)
-    write_text(args.out, text)
+    if written != text.encode():
+        write_text(args.out, text)
     print(f"{args.out}: written")
 
 
-def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
-    """Return the configuration that the options ask for, before the table is read."""
-    files = {name: getattr(args, name) for name in (*BESIDE, "label")}
-    files = {name: file and _options.as_configured(file) for name, file in files.items()}
-    answers, screen = files.pop("label"), args.screen
-    windows = {"words": args.windows, "action": "cut" if args.cut else "remove"}
+def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration that some options ask for, before the table is read. Raises
+    ``UserError`` for a file or model that is not there."""
+    option = options.get
+    names = {name: option(name) for name in ("data", *BESIDE, "label", "embeddings")}
+    files = {name: _options.fetch(value)[0] for name, value in names.items() if value}
+    screen, held_out = option("screen"), option("evaluation")
     forget = {
-        "where": args.forget,
-        **files,
+        "where": option("forget"),
+        **{name: files.get(name) for name in BESIDE},
         "screen": int(screen) if screen and screen.is_integer() else screen,
-        "fair": args.fair and sorted({*args.fair}),
-        "text": args.like_text,
+        "fair": sorted({*(option("fair") or ())}) or None,
+        "text": option("like_text"),
     }
+    windows = {"words": option("windows"), "action": "cut" if option("cut") else "remove"}
+    sections = {"inference": round(1 - held_out, 6), "evaluation": held_out} if held_out else None
     table = {
         "kind": "table",
-        "path": _options.as_configured(args.data),
-        "text": args.text,
-        "id": args.id,
+        "path": files["data"],
+        "text": option("text"),
+        "id": option("id"),
+        "group": option("group"),
         "forget": _without_none(forget),
-        "retain": args.retain and {"where": args.retain},
-        "sections": {"inference": round(1 - (args.evaluation or 0), 6)},
-        "part": args.part,
-        "separator": args.separator,
-        "answers": answers,
-        "quote": "none" if args.quote == "none" else None,
-        "windows": windows if args.windows is not None or args.cut else None,
+        "retain": option("retain") and {"where": option("retain")},
+        "sections": sections or {"inference": 1},
+        "part": option("part"),
+        "separator": option("separator"),
+        "answers": files.get("label"),
+        "quote": "none" if option("quote") == "none" else None,
+        "windows": windows if option("cut") or windows["words"] is not None else None,
     }
-    if args.evaluation:
-        table["sections"] |= {"evaluation": args.evaluation}
-    embedder: dict[str, Any] = {"embeddings": find_vectors(args.embeddings)}
-    if args.model:
-        embedder = {**find_model(args.model), "contaminated": True}
-    dataset = _name(path.name, "texts")
-    model = _name(Path(args.embeddings or args.model or "words").name, "model")
-    usual = usual_selectors(table, bool(args.model))
-    settings = {} if args.selectors else _without_none(usual)
-    grid = {"datasets": [dataset], "models": [model], "seeds": [0]}
+    source = option("model")
+    embedder: dict[str, Any] = {"embeddings": dict(BY_WORDS)}
+    if source:
+        embedder = {**find_model(source), "contaminated": True}
+    elif "embeddings" in files:
+        embedder = {"embeddings": find_vectors(files["embeddings"])}
+    dataset = _name(_options.local_path(files["data"]).name, "texts")
+    model = _name(Path(option("embeddings") or source or "words").name, "model")
+    usual = usual_selectors(table, bool(source))
+    chosen = option("selectors") or [*usual]
+    settings = {} if option("selectors") else _without_none(usual)
+    grid = {"datasets": [dataset], "models": [model], "seeds": [0], "budgets": option("budgets")}
     return {
-        "grid": {**grid, "budgets": args.budgets, "selectors": args.selectors or [*usual]},
+        "grid": {**_without_none(grid), "selectors": chosen},
         "evidence": {"refits": Refits().model_dump()},
         **({"selectors": settings} if settings else {}),
         "datasets": {dataset: _without_none(table)},
@@ -208,7 +197,7 @@ def usual_selectors(table: Mapping[str, Any], has_model: bool) -> dict[str, Any]
     """Return the selectors that suit a table, by name their settings, if any."""
     if unlabelled(table):
         return HITS if "terms" in table["forget"] else {EXAMPLES: None}
-    return {LABELLED: None, **({_TOKENS: None} if has_model else {})}
+    return {LABELLED: None, **({TOKENS: None} if has_model else {})}
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -219,101 +208,78 @@ def _name(file: str, otherwise: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 
 
-def examples_of_table(full: Mapping[str, Any], dataset: str) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the rows of a table of the completed configuration, and the examples and counts that
+def describe(config: dict[str, Any]) -> None:
+    """Print what the table and the model are, and give the configuration budgets that suit them, if
+    it has none. A corpus that has a screen is read by the run alone: that takes long."""
+    ((dataset, settings),), (model,) = config["datasets"].items(), config["models"].values()
+    full = complete(config)
+    print(display_url(settings["path"]))
+    if "screen" in settings["forget"]:
+        config["grid"].setdefault("budgets", [*OF_CORPUS])
+        print("  ranked: the texts most like the examples, which the run finds")
+    else:
+        raw, counts = read_counts(full, dataset)
+        settle_budgets(config, counts)
+        dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
+        gone = [f"{step} {rows:,}" for step, rows in dropped.items() if rows]
+        forget, neither = int(raw.forget.sum()), sum(raw.dropped.values())
+        rows = (
+            f"forget: {forget:,} rows; retain: {len(raw.ids) - forget:,} rows; neither: {neither}"
+        )
+        if "corpus" in counts:
+            kind = "hits" if "terms" in settings["forget"] else "examples"
+            rows = (
+                f"{kind}: {counts['sections'][INFERENCE][FORGET]:,}; {counts['of_corpus']:,} rows"
+            )
+        roles = raw.extra_metadata.get("roles")
+        print(f"  {rows}" + (f"; turns of {', '.join(roles)}" if roles else ""))
+        print(
+            f"  left out: {', '.join(gone) or 'nothing'}",
+            f"  ranked: {ranked_texts(counts)}",
+            sep="\n",
+        )
+    print(describe_model(model))
+
+
+def read_counts(full: Mapping[str, Any], dataset: str) -> tuple[Any, dict[str, Any]]:
+    """Return the rows of a table of the completed configuration, and the counts that
     ``build_examples`` makes of them but for near duplicates, which take minutes in a large table
-    and are left to the run. Raises ``UserError`` as that and the loader do, and for numbers in the
-    place of texts."""
+    and are left to the run. Raises ``UserError`` as that and the loader do."""
     from mamushi.data.examples import build_examples
 
     settings, exact = full["datasets"][dataset], {**full["data"], "near_duplicates": None}
     raw = load("dataset", "table").load(settings, Path())
-    refuse_numbers(raw.texts, settings)
-    table, _, counts = build_examples(raw, settings["sections"], settings["limit"], exact)
-    return raw, table, counts
+    return raw, build_examples(raw, settings["sections"], settings["limit"], exact)[2]
 
 
-def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | None) -> None:
-    """Print what the table and the model are, and give the configuration budgets that suit them, if
-    none were ``chosen``. A corpus that has a screen is read by the run alone: that takes long."""
-    (dataset,), (model,) = config["datasets"], config["models"].values()
-    # With budgets of a corpus as long as it is not known how many texts there are.
-    config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
-    full = complete(config)
-    settings, table, size = config["datasets"][dataset], None, ""
-    if most := settings["forget"].get("screen"):
-        ranked = f"{most:,} texts" if most >= 1 else f"{most:.2%} of the texts"
-        lines = [f"ranked: the {ranked} most like the examples"]
-    else:
-        raw, table, counts = examples_of_table(full, dataset)
-        settle_budgets(config, dataset, chosen, counts)
-        size = f"{counts.get('of_corpus', counts['read']):,} rows, "
-        kind = "hits" if "terms" in settings["forget"] else "examples"
-        lines = [f"columns: {', '.join(map(repr, columns))}", *_described_rows(raw, counts, kind)]
-    print(f"{display_url(settings['path'])}: {size}{len(columns)} columns")
-    print(*(f"  {line}" for line in lines), describe_model(model, table), sep="\n")
-
-
-def _described_rows(raw: Any, counts: Mapping[str, Any], kind: str) -> Iterator[str]:
-    """Iterate over lines of what the rows of a table are; ``kind`` is that of a corpus."""
-    forget, neither = int(raw.forget.sum()), sum(raw.dropped.values())
-    ranked = counts["sections"][INFERENCE]
-    gone = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
-    copies = f"empty: {gone['empty']:,}; copies: {gone['exact_duplicates']:,}"
+def ranked_texts(counts: Mapping[str, Any]) -> str:
+    """Return in words how many texts are ranked."""
     if "corpus" in counts:
-        yield f"{kind}: {ranked[FORGET]:,}; {copies}"
-    else:
-        left_out = f"; of neither, left out: {neither:,}" if neither else ""
-        yield f"forget: {forget:,} rows; retain: {len(raw.ids) - forget:,} rows{left_out}"
-        yield f"{copies}; in both domains, neither ranked nor listed: {gone['cross_posts']:,}"
-    if roles := raw.extra_metadata.get("roles"):
-        yield f"turns of: {', '.join(map(repr, roles))}"
-    if answers := raw.extra_metadata.get("answers"):
-        yield f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"
-    against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
-    yield (
-        f"ranked: {counts['corpus']:,} of the corpus"
-        if "corpus" in counts
-        else f"ranked: {against}"
-    )
+        return f"{counts['corpus']:,} texts of the corpus"
+    ranked = counts["sections"][INFERENCE]
+    return f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
 
 
-def settle_budgets(
-    config: dict[str, Any],
-    dataset: str,
-    chosen: Sequence[float] | None,
-    text_counts: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Give a configuration the budgets that suit ``text_counts``, those of ``build_examples``, if
-    none were ``chosen``, and return it completed: of few texts the least that takes one."""
-    usual, most = BUDGETS, text_counts["sections"][INFERENCE][FORGET]
-    if "corpus" in text_counts:
-        usual, most = OF_CORPUS, text_counts["corpus"]
+def settle_budgets(config: dict[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a configuration that has no budgets those that suit the counts of ``build_examples``, of
+    few texts the least that takes one, and return it completed."""
+    usual, most = BUDGETS, counts["sections"][INFERENCE][FORGET]
+    if "corpus" in counts:
+        usual, most = OF_CORPUS, counts["corpus"]
     fitting = [beta for beta in usual if round(beta * most, 9) >= 1]
-    config["grid"]["budgets"] = [*(chosen or fitting or [math.ceil(100 / most) / 100])]
+    config["grid"].setdefault("budgets", fitting or [math.ceil(100 / most) / 100])
     return complete(config)
-
-
-def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` where a column of a table, by the settings of its loader, has numbers in
-    the place of texts, or nothing."""
-    is_number = re.compile(r"\s*([-+]?[\d.]+(e[-+]?\d+)?|nan)?\s*", re.IGNORECASE).fullmatch
-    if all(map(is_number, texts)):
-        problem = f"column {settings['text']!r} holds numbers alone, or nothing"
-        raise UserError(problem, where=settings["path"], do="name the column with the texts")
 
 
 # What embeds the texts: a model, or vectors that were made elsewhere ------------------------------
 
 
-def find_vectors(source: str | None) -> dict[str, Any]:
-    """Return where vectors lie, and in which columns; without a source, those of the words. Raises
-    ``UserError`` for a file that has no columns of ids and of lists, or several."""
-    if source is None:
-        return dict(BY_WORDS)
+def find_vectors(source: str) -> dict[str, Any]:
+    """Return where vectors lie, and in which columns. Raises ``UserError`` for a file that has no
+    columns of ids and of lists, or several."""
     import pyarrow.parquet as pq
 
-    path = local_path(source).expanduser()
+    path = local_path(source)
     if not path.is_file():
         raise UserError(tabular.no_file(path), where=source, do="check the path")
     with located(source):
@@ -325,41 +291,30 @@ def find_vectors(source: str | None) -> dict[str, Any]:
             do = f"name it so; the columns are {', '.join(map(repr, schema.names))}"
             raise UserError(f"no column {name!r}", where=source, do=do)
     chosen = {name: name if name in names else names[0] for name, names in columns.items()}
-    return {"path": _options.as_configured(source), **chosen}
+    return {"path": source, **chosen}
 
 
 def find_model(source: str) -> dict[str, str]:
     """Return a model's source and, of one on the hub, its commit. Raises ``UserError`` where there
     is none."""
     path = Path(source).expanduser()
-    if path.exists() and (mistake := source_mistake(str(path))):
-        raise UserError(mistake, where=source)
     if path.is_dir():
         return {"source": str(path.absolute())}
-    if path.exists() or source.count("/") > 1 or source[0] in "./~":
-        raise UserError("no such model", where=source, do="give a model's folder")
     from mamushi.lm import folders
 
     commit = folders.fetch(source, None, "--model", weights=False)[1]
     return {"source": source} | ({"revision": commit} if commit else {})
 
 
-def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
-    """Return what a model is, and how it reads conversations among the ``examples``. Raises
-    ``UserError`` for one whose configuration or tokenizer cannot be read."""
+def describe_model(model: Mapping[str, Any]) -> str:
+    """Return what a model is. Raises ``UserError`` for one whose configuration or tokenizer cannot
+    be read."""
     if "words" in model.get("embeddings", {}):
         return "no --model: ranked by words alone, without tokens and what retraining would do"
     if "embeddings" in model:
-        place = display_url(model["embeddings"]["path"])
-        return f"{place}: vectors made elsewhere; no model is run, and no tokens are ranked"
+        return f"{display_url(model['embeddings']['path'])}: vectors, no model is run"
     from mamushi.lm import folders
-    from mamushi.lm.tokens import CHATS
 
     folder, _ = folders.fetch(model["source"], None, "--model", weights=False)
     kind, tokenizer = folders.check_config(folder)["model_type"], folders.read_tokenizer(folder)
-    line = f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"
-    if examples is not None and CHATS in examples.column_names:
-        template = "their text" if tokenizer.chat_template is None else "its chat template"
-        line += f"; conversations are read as {template}"
-    cut, most = positions(read_config(folder)), Shortened().max_length
-    return line if (cut or most) >= most else f"{line}; texts are cut at {cut} tokens"
+    return f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"

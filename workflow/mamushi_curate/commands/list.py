@@ -57,12 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if fits_one_process(args, config):
         with open_pipeline(args, configfiles[-1], config) as pipeline:
             ranking = pipeline(config)
-            ranking.make_vectors()
             for of in lists:
-                ranking.make_scores(of["selector"])
-                ranking.make_list(of["selector"], of["beta"])
-                if is_corpus[of["dataset"]]:
-                    ranking.make_corpus_manifest(of["selector"], of["beta"])
+                for pattern in (paths.REMOVAL, *[paths.MANIFEST] * is_corpus[of["dataset"]]):
+                    ranking.want(pattern, selector=of["selector"], beta=of["beta"])
             ranking.make()
     else:
         beside = [paths.MANIFEST.format(**of) for of in lists if is_corpus[of["dataset"]]]

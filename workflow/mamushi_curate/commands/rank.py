@@ -76,13 +76,19 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
     with open_pipeline(args, args.out, config) as pipeline:
         if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):
             lists = pipeline(_run.check([args.out, QUICK]))
-            lists.make(lists.make_lists, lists.make_page)
+            lists.want_lists()
+            lists.want_page()
+            lists.make()
             if not args.quick and not args.json:
                 show.show(paths.RESULTS, tokens=False)
                 print(f"\n{LATER}\n", flush=True)
         if not args.quick:
             ranking = pipeline(config)
-            ranking.make(ranking.make_lists, ranking.make_page, ranking.make_evidence)
+            ranking.want_lists()
+            ranking.want_page()
+            ranking.want_figure()
+            ranking.want_advice()
+            ranking.make()
             for name in ranking.of_texts if ranking.is_corpus else ():
                 # None is likely, or all are: no list.
                 with contextlib.suppress(UserError):

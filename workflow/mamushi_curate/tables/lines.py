@@ -118,14 +118,19 @@ def shown_name(path: Path) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def check_columns(path: str | Path, names: list[str], needed: Sequence[str], do: str = "") -> None:
+def check_columns(
+    path: str | Path,
+    names: list[str],
+    needed: Sequence[str],
+    do: str = "text in an expression stands in quotes",
+) -> None:
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
     for name in needed:
         if names.count(name) > 1:
             problem = f"column {name!r} is there {names.count(name)} times"
             raise UserError(problem, where=path, do="give every column a name of its own")
         if name not in names:
-            advice = suggestion(name, names) or (f"; {do}" if do else "")
+            advice = suggestion(name, names) or f"; {do}"
             there = f"it has {', '.join(map(repr, names))}{advice}"
             raise UserError(f"no column {name!r}", where=path, do=there)
 

@@ -1,8 +1,8 @@
 """What each row of a user's table is: its text, id, domain and section."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +16,33 @@ from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
 from mamushi.io.domains import SECTIONS, TURNS, name_of
-from mamushi_curate.tables.columns import (
-    column_of,
-    filled,
-    numbers_or_categories,
-    other_columns,
-)
+from mamushi_curate.tables.columns import column_of, filled, numbers_or_categories, other_columns
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
 from mamushi_curate.tables.expression import columns_in, evaluate
 from mamushi_curate.tables.lines import Dialect, check_text
 from mamushi_curate.tables.readers import FileTable, name_at, read_file_columns
 
-_SHOWN, _LONGEST, _MARKING = 5, 40, 3
-"""Values of a column that a message lists, characters of each, and columns."""
+_SHOWN, _LONGEST = 5, 40
+"""Values of a column that a message lists, and characters of each."""
+_NUMBER = re.compile(r"\s*([-+]?[\d.]+(e[-+]?\d+)?|nan)?\s*", re.IGNORECASE)
 
 
 def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
     single = [settings.get(key) for key in ("id", "section", "group")]
-    columns = [*text_columns(settings["text"]), *single, *settings["labels"]]
+    columns = [*text_columns(settings["text"]), *filter(None, single), *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
-        columns += columns_in(mark["where"]) if "where" in mark else [mark.get("column")]
-    return list(dict.fromkeys(name for name in columns if name is not None))
+        columns += columns_in(mark["where"]) if "where" in mark else []
+    return list(dict.fromkeys(columns))
 
 
 def read_raw(settings: Mapping[str, Any]) -> Raw:
     """Read a table as it is, by the settings of its loader.
 
-    Raises ``UserError`` as ``readers.read_file_columns``, for a text that is not text, a missing or
-    NaN id or mark, an unknown section, a value of a domain that no row has, a row of both domains,
-    and a loss of answers alone where there are no turns.
+    Raises ``UserError`` as ``readers.read_file_columns``, for a text that is not text, numbers in
+    the place of all texts, a missing or NaN id or mark, an unknown section, a row of both domains,
+    a domain without rows, and a loss of answers alone where there are no turns.
     """
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
@@ -56,17 +52,19 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     n, section, group = len(table.places), settings["section"], settings.get("group")
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     texts, turns = _texts_and_turns(table, spoken)
+    if all(map(_NUMBER.fullmatch, texts)):
+        problem = f"column {settings['text']!r} holds numbers alone, or nothing"
+        raise UserError(problem, where=path, do="name the column with the texts")
     forget, stays = _domains(table, settings)
+    numbers = store(zip(map(str, range(1, n + 1))))[0]
     columns: dict[str, Any] = {
-        "ids": _names(table, settings["id"])
-        if settings["id"]
-        else store(zip(map(str, range(1, n + 1))))[0],
+        "ids": _names(table, settings["id"]) if settings["id"] else numbers,
         "texts": texts,
         "forget": forget,
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "stratum": [""] * n,
         "places": table.places,
-        "group": _names(table, group, False) if group else None,
+        "group": _names(table, group, may_lack=True) if group else None,
     }
     labels: dict[str, Any] = {name: table.columns[name] for name in settings["labels"]}
     for name in others:
@@ -80,7 +78,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
         if TURNS not in labels:
             problem = "assistant_only_loss is of turns, and there are none"
             do = "name a column of conversations, all of which is ranked, or leave it out"
-            raise UserError(problem, where=settings["path"], do=do)
+            raise UserError(problem, where=path, do=do)
         metadata["assistant_only_loss"] = True
     left_out = n - int(stays.sum())
     return Raw(
@@ -112,43 +110,43 @@ def _domains(
     """Return which rows are of the forget domain, and which of one at all: where both domains are
     marked a row may be of neither, and an empty cell marks nothing. Where nobody marked the domain,
     none is of it. Raises ``UserError`` where the marks leave a domain without rows."""
-    marks, n = (settings["forget"], settings["retain"]), len(table.places)
-    if not {"where", "column"} & marks[0].keys():
+    n, retained = len(table.places), (settings["retain"] or {}).get("where")
+    if (marked := settings["forget"].get("where")) is None:
         return np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
-    forget = _marked_rows(table, marks[0], marks[1] is None)
-    retain = ~forget if marks[1] is None else _marked_rows(table, marks[1], False)
+    forget = _marked_rows(table, marked, may_lack=retained is not None)
+    retain = _marked_rows(table, retained, may_lack=True) if retained else ~forget
     if (both := np.flatnonzero(forget & retain)).size:
         problem, do = "of the forget and of the retain domain", "make them exclude each other"
         raise UserError(problem, where=table.places[int(both[0])], do=do)
-    for domain, mark, rows in (("forget", marks[0], forget), ("retain", marks[1], retain)):
+    for domain, where, rows in (("forget", marked, forget), ("retain", retained, retain)):
         if not (rows.any() or settings.get("answers")):
-            mark, count = (mark, "no row") if mark else (marks[0], "every row")
-            text = mark.get("where") or f"{mark['column']} in {mark['values']}"
-            problem = f"the {domain} domain has no texts: {text!r} is true of {count}"
-            names = columns_in(text) if "where" in mark else [mark["column"]]
-            do = "; ".join(_most_common(table, name) for name in names[:_MARKING])
-            raise UserError(problem, where=table.file, do=do or "name a column in it")
+            true_of = (
+                f"{where!r} is true of no row" if where else f"{marked!r} is true of every row"
+            )
+            problem = f"the {domain} domain has no texts: {true_of}"
+            raise UserError(problem, where=table.file, do=_common_values(table, where or marked))
     return forget, forget | retain
 
 
-def _most_common(table: FileTable, column: str) -> str:
-    """Return the most common values of a column, for a message."""
-    counts = Counter(str(name_of(cell))[:_LONGEST] for cell in table.columns[column])
-    values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
-    others = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
-    return f"column {column!r} has {', '.join(values)}{others}"
+def _common_values(table: FileTable, where: str) -> str:
+    """Return the most common values of the columns of an expression, for a message."""
+    columns = []
+    for name in columns_in(where):
+        counts = Counter(str(name_of(cell))[:_LONGEST] for cell in table.columns[name])
+        values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
+        columns.append(f"column {name!r} has {', '.join(values)}")
+    return "; ".join(columns) or "name a column in it"
 
 
-def _marked_rows(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> NDArray[np.bool_]:
-    """Return which rows are marked (n,); with ``no_empty`` no cell of it may be empty."""
-    if "column" in mark:
-        return _with_values(table, mark["column"], mark["values"], no_empty)
-    where, columns = mark["where"], dict[str, Any]()
+def _marked_rows(table: FileTable, where: str, *, may_lack: bool) -> NDArray[np.bool_]:
+    """Return of which rows an expression is true (n,). Raises ``UserError`` for an empty cell on
+    which that hangs, unless values ``may_lack``."""
+    columns = dict[str, Any]()
     for name in columns_in(where):
         with located(f"{table.file}, column {name!r}"):
             columns[name] = column_of(table.columns[name], typed=table.typed)
     marks = evaluate(where, columns, table.file)
-    if no_empty and marks.null_count:
+    if marks.null_count and not may_lack:
         row = pc.index(marks.is_null(), True).as_py()
         name = next(name for name in columns if not filled(columns[name])[row].is_valid)
         problem = f"column {name!r} is empty, and {where!r} hangs on it"
@@ -157,48 +155,14 @@ def _marked_rows(table: FileTable, mark: Mapping[str, Any], no_empty: bool) -> N
     return np.asarray(marks.fill_null(False))
 
 
-def _with_values(
-    table: FileTable, column: str, values: Sequence[Any], no_empty: bool
-) -> NDArray[np.bool_]:
-    """Return which cells have one of ``values``. A value that never occurs is taken for a slip, and
-    with ``no_empty`` so is an empty cell.
-
-    In a table without types, a value that is given as text is a cell as it stands.
-    """
-    cells = _names(table, column, no_empty)
-    present, matching = set(cells), set()
-    for value in values:
-        if table.typed or isinstance(value, str):
-            same = present & {name_of(value)}
-        else:
-            same = {cell for cell in present if cell and _spells(cell, value)}
-        if not same:
-            where = f"{table.file}, column {column!r}"
-            problem = f"no row has the value {name_of(value)!r}"
-            raise UserError(problem, where=where, do=_most_common(table, column))
-        matching |= same
-    return np.array([cell in matching for cell in cells], dtype=np.bool_)
-
-
-def _spells(cell: str, value: Any) -> bool:
-    """Return whether a text cell spells a number or boolean: CSV files have no types, and ``1.0``
-    is 1 there, and ``True`` is true, as pandas writes them."""
-    if isinstance(value, bool):
-        return cell.strip().lower() == str(value).lower()
-    try:
-        return Decimal(cell.strip()) == Decimal(str(value))
-    except ArithmeticError:
-        return False
-
-
-def _names(table: FileTable, column: str, no_empty: bool = True) -> Cells:
-    """Return each cell's name, None where it has none. Raises ``UserError`` at the first of these
-    with ``no_empty``, and at a cell of several values."""
+def _names(table: FileTable, column: str, *, may_lack: bool = False) -> Cells:
+    """Return each cell's name, None where it has none. Raises ``UserError`` at the first of these,
+    unless names ``may_lack``, and at a cell of several values."""
 
     def names() -> Iterator[tuple[str | None]]:
         for value, place in zip(table.columns[column], table.places, strict=True):
             name = name_at(value, column, place)
-            if name is None and no_empty:
+            if name is None and not may_lack:
                 problem = f"column {column!r} is {value!r}"
                 raise UserError(problem, where=place, do="give every row a value")
             check_text(name or "", place)

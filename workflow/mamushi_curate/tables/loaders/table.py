@@ -1,16 +1,16 @@
 """A table of your own: CSV, TSV, JSON, text, Parquet or Arrow, one text a row.
 
-Source: the file or folder ``path``. Forget: rows in which a column has one of some values, or of
-which an expression over the columns is true. Retain: all others, or those that are marked in the
-same way; then rows of neither are left out. Where nobody marked the domain, examples of it lie in
-another table, or a blocklist finds them. A column may hold a ready-made split.
+Source: the file or folder ``path``. Forget: rows of which an expression over the columns is true.
+Retain: all others, or those of which another one is; then rows of neither are left out. Where
+nobody marked the domain, examples of it lie in another table, or a blocklist finds them. A column
+may hold a ready-made split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import model_serializer, model_validator
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from mamushi.data.raw import Raw
 
 FILES: dict[str, list[str]] = {"path": []}
+BESIDE_KEYS = {
+    "where": (),
+    "like": ("unlike", "text", "screen", "screened", "fair"),
+    "terms": ("unlike", "text"),
+}
+"""What marks the forget domain -> keys that may stand beside it. No others would be read."""
 BESIDE = ("forget.like", "forget.unlike", "forget.terms", "forget.screened", "answers")
 
 
@@ -28,42 +34,15 @@ class Marked(Section):
     """What marks the retain domain, in the same way; rows of neither are left out. Null: all rows
     that are not of the forget domain."""
 
-    shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
-        ("column", "values"): (),
-        ("where",): (),
-    }
-    """Needed keys -> keys that may stand beside them. No other keys would be read."""
+    where: str
 
-    column: str | None = key(None, "Column that marks the domain.")
-    values: Annotated[list[Any], SOME] | None = key(None, "Its values in the domain.")
+
+class Examples(Section):
+    """What marks the forget domain: an expression, or examples of it beside the table."""
+
     where: str | None = key(
         None, "Expression, true of its rows: toxic > 0.5 or `a topic` in ['b'] or rude is null."
     )
-
-    @model_serializer(mode="wrap")
-    def without_nulls(self, dump: Callable[[Self], dict[str, Any]]) -> dict[str, Any]:
-        """Return the keys that are not null."""
-        return {name: value for name, value in dump(self).items() if value is not None}
-
-    @model_validator(mode="after")
-    def check_shape(self) -> Self:
-        keys = self.model_dump().keys()
-        if not any({*n} <= keys <= {*n, *beside} for n, beside in self.shapes.items()):
-            words = ", ".join(" and ".join(needed) for needed in self.shapes)
-            raise ValueError(f"allowed is one of: {words}")
-        return self
-
-
-class Examples(Marked):
-    """What marks the forget domain: a column and its values, an expression, or examples of it
-    beside the table."""
-
-    shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
-        **Marked.shapes,
-        ("like",): ("unlike", "text", "screen", "screened", "fair"),
-        ("terms",): ("unlike", "text"),
-    }
-
     like: PlaceOrNull = key(
         None, "Table with examples of the domain, which nobody marked in the rows of `path`."
     )
@@ -77,6 +56,18 @@ class Examples(Marked):
     )
     screened: PlaceOrNull = key(None, "In its place, the file of a screen that datatrove ran.")
     terms: PlaceOrNull = key(None, "Blocklist, a term or /regular expression/ a line.")
+
+    @model_serializer(mode="wrap")
+    def without_nulls(self, dump: Callable[[Self], dict[str, Any]]) -> dict[str, Any]:
+        """Return the keys that are not null."""
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+    @model_validator(mode="after")
+    def check_shape(self) -> Self:
+        keys = self.model_dump().keys()
+        if not any({needed} <= keys <= {needed, *BESIDE_KEYS[needed]} for needed in BESIDE_KEYS):
+            raise ValueError(f"allowed is one of: {', '.join(BESIDE_KEYS)}, and what is of it")
+        return self
 
 
 class Settings(Section):

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("no such format", where=args.out, do=do)
     refuse_existing(args.out)
     scorer = read_scorer(args.scorer, args.model)
-    path = _options.fetched_place(args, "data")
+    path = _options.fetch(args.data)[1]
     blocks = []
     for names, texts in _blocks(args, path, args.text or scorer.text, scorer.part):
         scores = scorer.scores(texts)
