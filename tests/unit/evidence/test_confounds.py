@@ -94,7 +94,7 @@ def columns_of_world(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, dict[st
 @pytest.mark.parametrize("n", [60, 150, 400])
 def test_columns_that_know_nothing_are_named_in_few_worlds(n: int) -> None:
     worlds = (columns_of_world(seed, n) for seed in range(100))
-    assert sum(bool(leaking_columns(*world, cross_fitted=True)) for world in worlds) <= 5
+    assert sum(bool(leaking_columns(*world, times=2.0)) for world in worlds) <= 5
 
 
 def test_a_source_that_gives_the_label_away_is_named_with_what_is_left_among_equal_ones() -> None:

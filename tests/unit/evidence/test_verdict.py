@@ -11,7 +11,6 @@ from mamushi.evidence.calibration import HalfScores, RatioEstimate, RatioScores
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.verdict import (
     CHECKS,
-    NORMAL,
     auc_interval,
     judge_list,
     judge_scores,
@@ -20,7 +19,7 @@ from mamushi.evidence.verdict import (
     share_bound,
 )
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.metrics import auc
+from mamushi.selection.metrics import NORMAL, auc
 from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE_REFIT
 from tests.support.score_files import scores_table
@@ -170,10 +169,10 @@ def test_what_else_the_scores_follow_is_named() -> None:
     kind = np.where(rng.random(N1 + N2) < 0.5, "rant", "joke").astype(object)
     score = words + rng.normal(0, 30, N1 + N2) + 400 * (kind == "rant")
     said = judge_list({**OWN, **separated(score, (), words, label_kind=kind)}, 20, LISTED, RETAIN)
-    assert said["act"] == "check"
-    assert "the scores follow " in said["words"]
-    assert "words (spearman 0." in said["words"]
-    assert "label_kind 'rant' (auc_of_value 0." in said["words"]
+    assert said["judgement"]["act"] == "check"
+    assert "the scores follow " in said["verdict"]
+    assert "words (spearman 0." in said["verdict"]
+    assert "label_kind 'rant' (auc_of_value 0." in said["verdict"]
 
 
 @pytest.mark.parametrize(
@@ -194,11 +193,13 @@ def test_the_verdict_is_about_the_list(
 ) -> None:
     nothing = {"auc_low": None, "matched_low": None} if "auc" in own else {}
     found = judge_list({**OWN, **nothing, **own}, 20, {**LISTED, **listed}, {**RETAIN, **retain})
-    assert found["act"] == act
-    assert said in found["words"]
+    assert found["judgement"]["act"] == act
+    assert said in found["verdict"]
 
 
 def test_a_comparison_says_so_and_nothing_else() -> None:
     found = judge_list(OWN, 20, LISTED, RETAIN, compared="the ranking by mamushi upside down")
-    assert found["act"] == "comparison"
-    assert found["words"] == "a comparison, not to be acted on: the ranking by mamushi upside down"
+    assert found["judgement"]["act"] == "comparison"
+    assert (
+        found["verdict"] == "a comparison, not to be acted on: the ranking by mamushi upside down"
+    )

@@ -35,9 +35,7 @@ TARGETS: Mapping[str, tuple[str, int]] = {
 }
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 OF_TOKENS = "it ranks tokens, and no prediction of retraining gets there"
-"""The reason why a selector has no budget of texts."""
-WIDEST = 0.6
-"""The width of a budget's interval from which it is no advice."""
+WIDEST = 0.6  # The width of a budget's interval from which it is no advice.
 HALF_WIDTH = 0.15
 """At least 95% of the budgets that retraining needed for a share of the gap were so near to the
 predicted one, 222 of 226 for the half (the page Predicted retraining)."""

@@ -38,17 +38,13 @@ from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, clusters_of
 from mamushi.selection.refits import HALVES, WHOLE_REFIT, read_refits
 
-PARTS, PARTED = 5, 2**32 - 4
-"""Of the texts, in the cross-fitting of the calibration, and the seed that deals them out."""
-OFFSETS = 20.0
-"""Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
-MOST_LOST = 20.0
-"""Times J that ``lost`` is at most; a score that noisy is refused anyway."""
+PARTS, PARTED = 5, 2**32 - 4  # Of the texts, to cross-fit the calibration, and the seed of these.
+OFFSETS = 20.0  # Ridge penalty on a fold's offset, worth as many texts at even odds / 4.
+MOST_LOST = 20.0  # Times J that ``lost`` is at most; a score that noisy is refused anyway.
+LEVELS = (0.025, 0.975)  # The ends of a 95% band.
 LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 """Times J by which the spread may exceed what the halves show, at the far end of an interval of
 preservation, and of all that rests on removal. By experiment (the page Evidence)."""
-LEVELS = (0.025, 0.975)
-"""The ends of a 95% band."""
 
 Folds = NDArray[np.int64]
 

@@ -12,7 +12,6 @@ from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import TextProperties
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
-    DELONG_FACTOR,
     NORMAL,
     auc_ends,
     average_ranks,
@@ -22,18 +21,13 @@ from mamushi.selection.metrics import (
     spearman,
 )
 
-Interval = tuple[float, float, float]
-"""An estimate with the ends of its interval."""
+Interval = tuple[float, float, float]  # An estimate with the ends of its interval.
 Strata = NDArray[np.int64]
 
-FEWEST = 10
-"""Texts that must differ from the most common value, or have it, before an interval is honest."""
-MOST_VALUES = 20
-"""Most values of a categorical label, the most frequent first."""
-FOLLOWED = 0.3
-"""On a scale from -1 to 1, from where a score or a label follows something else."""
-STRATA = 10
-"""Of length, with about as many texts each."""
+FEWEST = 10  # Texts that must have a value, or another one, before an interval is honest.
+MOST_VALUES = 20  # Of a category, the most frequent first.
+FOLLOWED = 0.3  # On a scale from -1 to 1, from where a score or a label follows something else.
+STRATA = 10  # Of length, with about as many texts each.
 
 
 def find_confounds(score: Doubles, forget: Mask, texts: TextProperties) -> list[dict[str, Any]]:
@@ -53,15 +47,15 @@ def leaking_columns(
     forget: Mask,
     columns: Mapping[str, NDArray[Any]],
     groups: GroupCodes | None = None,
-    *,
-    cross_fitted: bool = False,
+    times: float = 1.0,
 ) -> list[dict[str, Any]]:
     """Return the columns (n,) of a table that tell the domain, or that scores follow within the
     forget domain: each with the AUC among texts of equal value and its interval, None where no
     value is of both domains. A column tells the domain by Pearson's chi-squared test, for all at
-    once at 1%, and a Cramer's V without its bias (Bergsma, 2013) of at least ``FOLLOWED``.
+    once at 1%, and a Cramer's V without its bias (Bergsma, 2013) of at least ``FOLLOWED``. The
+    AUC's interval is for ``times`` DeLong's variance.
     """
-    rows, times = [], DELONG_FACTOR if cross_fitted else 1.0
+    rows = []
     for name, values in columns.items():
         # A stratum of equal values, or of close numbers, and one of texts without a value.
         strata, interval = pd.factorize(values, sort=True)[0].astype(np.int64), None

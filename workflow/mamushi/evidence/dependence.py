@@ -22,18 +22,12 @@ from mamushi.data.groups import GroupCodes
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import has_groups
 
-SURE = 1.645
-"""The z beyond which texts are said to come in groups: one-sided, at a level of 5%."""
-CLOSEST = 0.5
-"""Cosine above which pairs count alike, so that a few copies do not outweigh all."""
-MOST_DIRECTIONS, TEXTS_A_DIRECTION = 64, 10
-"""Principal components that are looked at, and texts that one takes at least."""
-MOST_CLUSTERS, TEXTS_A_CLUSTER, ROUNDS = 20, 50, 10
-"""Clusters, texts that one takes at least, and rounds of moving texts to the nearest one."""
-FEWEST, MOST_LOOKED_AT = 30, 20_000
-"""Texts of a domain below which nothing is looked at, and of both, drawn if there are more."""
-CELLS = 2**21
-"""Pairs that are held at a time."""
+SURE = 1.645  # The z beyond which texts come in groups: one-sided, at a level of 5%.
+CLOSEST = 0.5  # Cosine above which pairs count alike, so that a few copies do not outweigh all.
+MOST_DIRECTIONS, TEXTS_A_DIRECTION = 64, 10  # At most, and texts that one takes at least.
+MOST_CLUSTERS, TEXTS_A_CLUSTER, ROUNDS = 20, 50, 10  # The same, and rounds of moving texts.
+FEWEST, MOST_LOOKED_AT = 30, 20_000  # Of a domain at least, and of both: drawn if there are more.
+CELLS = 2**21  # Pairs that are held at a time.
 HIDDEN = (
     "near texts are of one domain more often than their vectors explain, so they come in groups "
     "or topics that the scores have learned: give the dataset a 'group'"

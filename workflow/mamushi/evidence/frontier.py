@@ -33,13 +33,10 @@ from mamushi.selection.removals import budget_size
 Array = NDArray[np.floating[Any]]
 Places = NDArray[np.int64]
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)  # Of a mean over a normal variable.
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-"""Of a mean over a standard normal variable: exact for polynomials of degree 13."""
-ROUNDING = 1e-12
-"""Nats that a divergence which is 0 may show."""
-ENDS = ("", "_low", "_high")
-"""How the names of a value and of the ends of its band go on."""
+ROUNDING = 1e-12  # Nats that a divergence which is 0 may show.
+ENDS = ("", "_low", "_high")  # How the names of a value and of the ends of its band go on.
 
 
 def log_odds(pi1: float) -> float:
@@ -85,14 +82,14 @@ class RemovalOrder(NamedTuple):
     """The order in which a selector removes: ``first`` (n1,), places in the forget sample, first to
     go first. ``by_chance``: it removes a share everywhere, whatever else is here.
 
-    One that scores both domains and ranks by the score has a ``region``: places in the retain
-    sample (n2,), highest score first; and by rank of the forget examples (n1,) where those with the
-    same score start and end, and how many retain examples score higher, and no lower.
+    One that scores both domains and ranks by the score has a ``region``: the scores of the forget
+    examples in this order (n1,), negated, as those of the retain sample (n2,), and places in that,
+    highest score first.
     """
 
     first: Places
     by_chance: bool
-    region: list[Places] | None = None
+    region: tuple[Array, Array, Places] | None = None
 
 
 def removal_order(scores: pa.Table, by_chance: bool = False) -> RemovalOrder:
@@ -101,15 +98,11 @@ def removal_order(scores: pa.Table, by_chance: bool = False) -> RemovalOrder:
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     score, rank = (scores[name].to_numpy().astype(np.float64) for name in ("score", "rank"))
     first = np.argsort(rank[forget], kind="stable")
-    falling, falling2 = -score[forget][first], np.sort(-score[~forget])
-    if np.isnan(falling2).any() or (np.diff(falling) < 0).any():
+    falling, retain = -score[forget][first], -score[~forget]
+    if np.isnan(retain).any() or (np.diff(falling) < 0).any():
         return RemovalOrder(first, by_chance)
-    bounds = [
-        np.searchsorted(values, falling, side=side)
-        for values in (falling, falling2)
-        for side in ("left", "right")
-    ]
-    return RemovalOrder(first, by_chance, [np.argsort(-score[~forget], kind="stable"), *bounds])
+    order = np.argsort(retain, kind="stable")
+    return RemovalOrder(first, by_chance, (falling, retain[order], order))
 
 
 class Frontier:
@@ -167,10 +160,11 @@ class Frontier:
             lost = lost if lost[-1] > 0 else mass
             captured = np.interp(counts, mass, lost) / lost[-1] * total
         else:
-            falling, *bounds = order.region
-            harm = accumulate((w2 * self.harm)[falling]) / n2
-            last = np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)
-            start, end, above, upto = (bound[last] for bound in bounds)
+            falling, falling2, places2 = order.region
+            harm = accumulate((w2 * self.harm)[places2]) / n2
+            last = falling[np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)]
+            start, end = np.searchsorted(falling, last), np.searchsorted(falling, last, "right")
+            above, upto = np.searchsorted(falling2, last), np.searchsorted(falling2, last, "right")
             ties = mass[end] - mass[start]
             share = (counts - mass[start]) / np.where(ties > 0, ties, 1)
             captured = harm[above] + share * (harm[upto] - harm[above])

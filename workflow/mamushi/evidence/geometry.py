@@ -20,14 +20,10 @@ from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.pool import BLOCK_BYTES
 from mamushi.selection.scores import read_matrix
 
-EXACT_ROWS = 1024
-"""Rows up to which the rows are decomposed; of more, their d x d products."""
-NO_VARIANCE = 1e-6
-"""The share of the first singular value below which a component is rounding."""
-SAME_SPAN = 0.85
-"""Affinity from which the paper calls two subspaces the same."""
-SORTED_AT = 50
-"""Components of each domain between whose subspaces the paper sorts the angles."""
+EXACT_ROWS = 1024  # Rows up to which the rows are decomposed; of more, their d x d products.
+NO_VARIANCE = 1e-6  # Share of the first singular value below which a component is rounding.
+SAME_SPAN = 0.85  # Affinity from which the paper calls two subspaces the same.
+SORTED_AT = 50  # Components of each domain between whose subspaces the paper sorts the angles.
 
 
 def read_embeddings(path: str | Path) -> tuple[NDArray[np.float16], Mask]:

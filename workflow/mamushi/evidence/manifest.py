@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mamushi.data.groups import GroupCodes
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Frontier, removal_order
-from mamushi.evidence.verdict import judge_list, separation_by, share_bound
+from mamushi.evidence.verdict import judge_list, share_bound
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_metadata, read_table
 from mamushi.selection.removals import digest_of_ids, removal_list
@@ -73,7 +73,6 @@ def manifest(
     for name, count in () if ratio.verdict["withheld"] else counts.items():
         removed, preserved = curve.at(order, np.array([count]))
         expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
-    separates = separation_by(ratio.texts, separates)
     judged = judge_list(
         separates,
         k,
@@ -82,7 +81,7 @@ def manifest(
         compared=compared,
         # The checks hold for the ranking whose scores the ratio was made from, and for no other.
         reason=ratio.verdict["reason"] if ratio.selector == named["selector"] else None,
-        texts=ratio.texts.words(),
+        texts=ratio.texts,
     )
     of = (
         "the share of the list that as many retain texts would have put there, by their scores; "
@@ -94,7 +93,7 @@ def manifest(
         "cross_posts": duplicates["kept_id"].null_count,
         "ids_sha256": digest_of_ids(listed["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
-        **{"verdict": judged.pop("words"), "judgement": judged, "separation": separates},
+        **judged,
         "also_retain": {**also_retain, "of": of},
         "expected": {
             **{"unit": "nats", "by": ratio.selector, "withheld": ratio.verdict["withheld"]},

@@ -12,46 +12,27 @@ import pyarrow as pa
 
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import TextProperties
+from mamushi.evidence import confounds
 from mamushi.evidence.calibration import LEVELS, RatioEstimate, RatioScores, fit_logistic
-from mamushi.evidence.confounds import (
-    are_enough,
-    find_confounds,
-    leaking_columns,
-    stratified_auc,
-    stratum,
-)
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Array, phi, psi
+from mamushi.selection import metrics
 from mamushi.selection.arrays import Doubles, Mask
-from mamushi.selection.metrics import (
-    DELONG_FACTOR,
-    NORMAL,
-    auc,
-    auc_ends,
-    clusters_of,
-    placements,
-    sampling_error,
-)
+from mamushi.selection.metrics import DELONG_FACTOR
 from mamushi.selection.refits import WHOLE_REFIT, Refit
 
 _Row = Mapping[str, Any]
 
-APART = 0.55
-"""The end of its AUC's interval above which a score tells the domains apart well enough for a
-budget."""
-KEPT = 0.4
-"""The least part of what can be learned that a score must hold for a budget."""
-OFF = 0.25
-"""The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
-STRONG, WEAK = 0.8, 0.65
-"""Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
-MOST_NAMED = 3
-"""Most of what a score follows that is named."""
-MOST_RETAIN, MOST_TOSSED = 0.5, 0.25
-"""The bound on the share of retain-like texts, and the share of toss-ups, above which a list is to
-be checked."""
-CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
-"""Name of each check, with the value that a density ratio has."""
+APART = 0.55  # The lower end of an AUC above which a budget can be named.
+KEPT = 0.4  # The least part of what can be learned that a score must hold for a budget.
+OFF = 0.25  # The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ.
+STRONG, WEAK = (
+    0.8,
+    0.65,
+)  # Lower ends of an AUC: from where it is strong, below which weak.
+MOST_RETAIN, MOST_TOSSED = 0.5, 0.25  # Shares of a list, above which it is to be checked.
+MOST_NAMED = 3  # Of what a score follows.
+CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}  # What a density ratio has.
 
 TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
 ADVICE_WORDS = {
@@ -77,15 +58,15 @@ def auc_interval(
     The error of DeLong et al. (1988) at ``DELONG_FACTOR`` times its variance, or that by ``groups``
     (n,), is for the sample of texts, and the spread over ``refits`` for the estimator.
     """
-    above, below = placements(score, forget)
-    clusters, value = clusters_of(groups, forget), float(above.mean())
-    error = sampling_error(above, below, clusters)
+    above, below = metrics.placements(score, forget)
+    clusters, value = metrics.clusters_of(groups, forget), float(above.mean())
+    error = metrics.sampling_error(above, below, clusters)
     variance = DELONG_FACTOR * error.variance
     if len(refits) > 1:
-        variance += float(np.var([auc(refit, forget) for refit in refits], ddof=1))
+        variance += float(np.var([metrics.auc(refit, forget) for refit in refits], ddof=1))
     if clusters is not None:
-        return value, *auc_ends(value, variance, error.texts, error.errors)
-    half = NORMAL * float(np.sqrt(variance))
+        return value, *metrics.auc_ends(value, variance, error.texts, error.errors)
+    half = metrics.NORMAL * float(np.sqrt(variance))
     return value, max(value - half, 0.0), min(value + half, 1.0)
 
 
@@ -98,19 +79,18 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
-    is_crossed = scores["fold"].null_count == 0
+    times = DELONG_FACTOR if scores["fold"].null_count == 0 else 1.0
     names = ("auc", "auc_low", "auc_high", "matched", "matched_low")
     separates: dict[str, Any] = dict.fromkeys(names)
     if not np.isnan(score).any():
         again = [scored.scores for kind, _, scored in refits if kind == WHOLE_REFIT]
         separates |= zip(names, auc_interval(score, forget, again, texts.groups), strict=False)
-        times, lengths = DELONG_FACTOR if is_crossed else 1.0, stratum(texts.words)
-        if are_enough(forget, texts.groups) and (
-            matched := stratified_auc(score, forget, lengths, times, texts.groups)
-        ):
-            separates |= zip(names[3:], matched, strict=False)
-    separates["follows"] = find_confounds(score, forget, texts)[:MOST_NAMED]
-    leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=is_crossed)
+        if confounds.are_enough(forget, texts.groups):
+            how = confounds.stratum(texts.words), times, texts.groups
+            matched = confounds.stratified_auc(score, forget, *how)
+            separates |= zip(names[3:], matched or (), strict=False)
+    separates["follows"] = confounds.find_confounds(score, forget, texts)[:MOST_NAMED]
+    leaks = confounds.leaking_columns(score, forget, texts.columns, texts.groups, times)
     if leaks:
         separates["columns"] = leaks
     if leak_reason(leaks):
@@ -231,22 +211,21 @@ def judge_list(
     *,
     compared: str | None = None,
     reason: str | None = None,
-    texts: str = "",
+    texts: Dependence | None = None,
     holds: str | None = None,
 ) -> dict[str, Any]:
-    """Return what to do with a list of ``removed`` texts: a key of ``ADVICE_WORDS``, and words.
+    """Return what to do with a list of ``removed`` texts, for its manifest: the ``judgement`` has
+    ``act``, a key of ``ADVICE_WORDS``, and words on the ranking and the list.
 
     ``separates`` is its ``separation``, ``stability`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
     why its scores carry no verdict, ``texts`` how texts depend on each other, and ``holds`` what a
     list holds, where that is said in other words.
     """
+    separates = separation_by(texts, separates)
     value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
     bound, tossed = also_retain["upper_bound"], stability["toss_up"]
     columns = separates.get("columns", ())
-    ranking = ranking_words(separates, compared, texts)
-    listed = _list_words(removed, stability, also_retain, holds)
-    listed = f"{reason}; {listed}" if reason else listed
     doubts = (
         any(row["confound"] in ("words", "copies") for row in separates["follows"]),
         len(columns) > 0,
@@ -255,15 +234,19 @@ def judge_list(
         tossed is None or tossed > MOST_TOSSED * removed,
     )
     if compared is not None:
-        return {"act": COMPARISON, "ranking": ranking, "list": listed, "words": ranking}
-    if value is None:
+        act = COMPARISON
+    elif value is None:
         act = UNKNOWN
     elif reason or leak_reason(columns) or (value if low is None else low) < WEAK:
         act = REFUSE
     else:
         act = CHECK if any(doubts) else TAKE
-    words = f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
-    return {"act": act, "ranking": ranking, "list": listed, "words": words}
+    ranking = ranking_words(separates, compared, texts)
+    listed = _list_words(removed, stability, also_retain, holds)
+    listed = f"{reason}; {listed}" if reason else listed
+    words = ranking if act == COMPARISON else f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
+    judgement = {"act": act, "ranking": ranking, "list": listed}
+    return {"verdict": words, "judgement": judgement, "separation": separates}
 
 
 def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
@@ -292,7 +275,9 @@ def separation_words(value: float, low: float | None, high: float | None) -> str
     return f"{strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def ranking_words(separates: _Row, compared: str | None = None, texts: str = "") -> str:
+def ranking_words(
+    separates: _Row, compared: str | None = None, texts: Dependence | None = None
+) -> str:
     """Describe how good a ranking is, at any budget."""
     if compared is not None:
         return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
@@ -305,7 +290,7 @@ def ranking_words(separates: _Row, compared: str | None = None, texts: str = "")
     follows = [_follow_words(row) for row in separates["follows"]]
     words += f"; the scores follow {', '.join(follows)}" if follows else ""
     columns = map(column_words, separates.get("columns", ())[:MOST_NAMED])
-    return "; ".join([words, *columns, *([texts] if texts else [])])
+    return "; ".join([words, *columns, *([texts.words()] if texts else [])])
 
 
 def _follow_words(row: _Row) -> str:

@@ -52,6 +52,7 @@ def calibrate(
     from mamushi.evidence.confounds import leaking_columns
     from mamushi.evidence.dependence import dependence
     from mamushi.evidence.verdict import judge_scores, ratio_checks
+    from mamushi.selection.metrics import DELONG_FACTOR
     from mamushi.selection.scores import read_pool
 
     # Of the pool's ids, strings of Python for ten million texts, nothing is kept.
@@ -60,8 +61,8 @@ def calibrate(
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
     texts = dependence(embedded, ratio.forget, groups)
-    others = ratio.score, ratio.forget, read_columns(examples), groups
-    leaks = leaking_columns(*others, cross_fitted=True)
+    columns = read_columns(examples)
+    leaks = leaking_columns(ratio.score, ratio.forget, columns, groups, DELONG_FACTOR)
     refitted = refits is not None
     verdict = judge_scores(ratio, estimate, checked, texts, refitted=refitted, columns=leaks)
     table = parquet.read_table(scores, schemas.SCORES, ["id", "domain", "score"])

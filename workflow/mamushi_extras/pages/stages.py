@@ -51,7 +51,7 @@ def ranking(
     for name, path, stable in zip(settings.selectors, scores, stability, strict=True):
         why, table = settings.compared[name], read_table(path, schemas.SCORES)
         separates = separation_by(dependence, read_metadata(stable)["separation"])
-        words = ranking_words(separates, why, dependence.words() if dependence else "")
+        words = ranking_words(separates, why, dependence)
         ids, ranks = rankings(table, read_refits(refits_of.get(name)))
         selector = {"name": name, "verdict": words, "compared": why is not None, "ranks": ranks}
         selector["scores"] = table["score"].filter(table["rank"].is_valid()).to_numpy()
