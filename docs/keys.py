@@ -54,12 +54,15 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration; the program checks the entries of some sections
     one by one, which are set in here."""
     entries: dict[str, list[type[sections.Section]]] = {
-        "datasets": [sections.dataset()],
+        "datasets": [sections.with_rooms(sections.Dataset, "datasets")],
         "models": [sections.HubModel, sections.TinyModel, sections.EmbeddingsModel],
         "selectors": [sections.Selector],
         "unlearners": [sections.Unlearner],
     }
-    every = [sections.configuration(), *(kind for kinds in entries.values() for kind in kinds)]
+    every = [
+        sections.with_rooms(sections.Configuration),
+        *(kind for kinds in entries.values() for kind in kinds),
+    ]
     _, shared = models_json_schema([(section, "validation") for section in every])
     definitions = shared["$defs"]
     for name, kinds in entries.items():

@@ -21,7 +21,7 @@ from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
 from mamushi.config.kinds import defaults
-from mamushi.config.sections import configuration
+from mamushi.config.sections import Configuration, with_rooms
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
 from mamushi.unlearning.objective import Nll
@@ -165,7 +165,7 @@ def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
 def test_configuration_keys_are_those_that_exist() -> None:
     named = {code for text in TEXTS.values() for code in inline(text)}
     dotted = {code for code in named if re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", code)}
-    sections = configuration().model_fields
+    sections = with_rooms(Configuration).model_fields
     keys = [code.split(".") for code in dotted if code.split(".")[0] in sections]
     assert len(keys) > 30
     keys += [

@@ -36,7 +36,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
     variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
-    full = read_section(sections.configuration(), config)
+    full = read_section(sections.with_rooms(sections.Configuration), config)
     # Whoever read the files has laid them over each other.
     del full["extends"]
     full["studies"] = {k: axes for k, axes in (full["studies"] or {}).items() if axes is not None}
@@ -88,9 +88,9 @@ def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 @cache
 def plugin_section(kind: str, name: str) -> type[Section]:
     """Return the keys of a definition of a plug-in: those of its kind, and its settings."""
-    every: dict[str, type[Section]]
-    every = {"selector": sections.Selector, "unlearner": sections.Unlearner}
-    of_kind = every.get(kind) or sections.dataset()
+    of_kind: type[Section] = sections.with_rooms(sections.Dataset, "datasets")
+    if kind != "dataset":
+        of_kind = sections.Selector if kind == "selector" else sections.Unlearner
     return create_model(name, __base__=(plugin(kind, name).section, of_kind))
 
 
@@ -108,8 +108,8 @@ def _define_used(full: dict[str, Any]) -> None:
                 define(section, filter(None, [derives(full, name)]))
 
     for _, axes in comparisons(full):
-        for section in ("selectors", "unlearners"):
-            define(section, axes.get(section) or ())
+        define("selectors", axes.get("selectors") or ())
+        define("unlearners", axes.get("unlearners") or ())
     names = of_texts(full, full["grid"])["selectors"]
     cross_fitting = [name for name in names if "folds" in every.get(name, ())]
     usual = "mamushi" if "mamushi" in names else [*cross_fitting, "mamushi"][0]
