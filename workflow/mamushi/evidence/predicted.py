@@ -66,8 +66,8 @@ class Proxy:
         """Return the positions of the tokens of the texts at ``rows``, in their order: of those
         that count, where some do not."""
         bounds = [np.arange(*self.texts.offsets[row : row + 2]) for row in rows]
-        places, weights = np.concatenate([np.empty(0, np.int64), *bounds]), self.texts.weights
-        return places if weights is None else places[weights[places] > 0]
+        places = np.concatenate([np.empty(0, np.int64), *bounds])
+        return places[self.texts.weights[places] > 0]
 
     def curve(self, steps: Iterable[Positions]) -> Doubles:
         """Return the changes of forget and retain NLL as shares of the gap, (steps, 2). Each step

@@ -108,9 +108,8 @@ def batch_of(
     texts: TokenSet, rows: NDArray[np.int64], device: torch.device, *, shared: bool
 ) -> Batch:
     """Make one batch of the texts at ``rows``, with their weights, as ``collate``."""
-    weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
-    sequences, ids = [texts[row] for row in rows], texts.ids[rows]
-    return collate(sequences, device, shared=shared, ids=ids, weights=weights)
+    weights, sequences = [texts.weights_of(row) for row in rows], [texts[row] for row in rows]
+    return collate(sequences, device, shared=shared, ids=texts.ids[rows], weights=weights)
 
 
 @dataclass(frozen=True)

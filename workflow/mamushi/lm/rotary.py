@@ -28,14 +28,14 @@ _rotary_modules: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictiona
 def changing(model: PreTrainedModel) -> list[nn.Module]:
     """Return the modules of a model that compute rotary positions by the length of the input."""
     if model not in _rotary_modules:
-        _rotary_modules[model] = [module for module in model.modules() if _kinds(module) - STEADY]
+        _rotary_modules[model] = [m for m in model.modules() if not _is_steady(m)]
     return _rotary_modules[model]
 
 
-def _kinds(module: nn.Module) -> set[str]:
-    kind = getattr(module, "rope_type", None)
-    kinds = kind.values() if isinstance(kind, dict) else [kind]
-    return {name for name in kinds if isinstance(name, str)}
+def _is_steady(module: nn.Module) -> bool:
+    kinds = getattr(module, "rope_type", None)
+    names = kinds.values() if isinstance(kinds, dict) else [kinds]
+    return STEADY.issuperset(name for name in names if isinstance(name, str))
 
 
 @contextmanager
@@ -72,43 +72,16 @@ def _forward(
 
     if lengths is None:
         return computed(position_ids)
-    classes = _classes(module, lengths)
     merged: list[Tensor] = []
-    single = False
-    for name in np.unique(classes):
-        rows = torch.from_numpy(np.flatnonzero(classes == name)).to(x.device)
+    for length in np.unique(lengths):
+        rows = torch.from_numpy(np.flatnonzero(lengths == length)).to(x.device)
         # Padding, whose values nobody reads, must not make a text longer than it is.
-        last = max(1, int(lengths[classes == name].max())) - 1
-        clamped = position_ids.clamp(max=last)
-        result = computed(clamped if len(clamped) == 1 else clamped[rows])
-        single = isinstance(result, Tensor)
-        results = [result] if single else result
-        if not merged:
-            merged = [value.new_empty(len(lengths), *value.shape[1:]) for value in results]
-        for values, value in zip(merged, results, strict=True):
+        clamped = position_ids.clamp(max=max(1, int(length)) - 1)
+        both = computed(clamped if len(clamped) == 1 else clamped[rows])
+        merged = merged or [value.new_empty(len(lengths), *value.shape[1:]) for value in both]
+        for values, value in zip(merged, both, strict=True):
             values[rows] = value
-    return merged[0] if single else tuple(merged)
-
-
-def _classes(module: nn.Module, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number (texts,) that is equal for texts whose frequencies are."""
-    limits = _limits(module)
-    classes = np.where(lengths <= min(limits), 0, lengths)
-    # Two sets of frequencies, and none beyond.
-    if len(limits) == 1 and _kinds(module) - STEADY == {"longrope"}:
-        classes = np.minimum(classes, 1)
-    return classes
-
-
-def _limits(module: Any) -> set[int]:
-    """Return the lengths, in tokens, up to which frequencies are those of short inputs."""
-    parameters = module.config.rope_parameters
-    nested = [value for value in parameters.values() if isinstance(value, dict)]
-    named = [value.get("original_max_position_embeddings") for value in nested or [parameters]]
-    # Dynamic scaling goes by the model's positions, whatever else its settings name.
-    if _kinds(module) - STEADY != {"longrope"}:
-        named.append(getattr(module, "original_max_seq_len", 0))
-    return {int(limit) for limit in named if limit is not None} or {0}
+    return tuple(merged)
 
 
 def _forget(module: Any) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +93,10 @@ def _ids(
 
 def encode_chat(
     tokenizer: PreTrainedTokenizerBase, name: str, turns_as_json: str, *, answers: bool = False
-) -> tuple[list[int], list[bool]]:
-    """Return the token ids of a conversation by the tokenizer's chat template, as TRL does, with
-    nothing around it; and which of them the assistant says, all of them but for ``answers``. Raises
-    what the template raises, and ``ValueError`` for ``answers`` that it does not mark."""
+) -> Mapping[str, list[int]]:
+    """Encode a conversation by the tokenizer's chat template, as TRL does, with nothing around it:
+    ``input_ids``, and for ``answers`` also ``assistant_masks``, 1 for what the assistant says.
+    Raises what the template raises, and ``ValueError`` for ``answers`` that it does not mark."""
     chat = json.loads(turns_as_json)
     turns, tools = (chat["messages"], chat[TOOLS]) if isinstance(chat, dict) else (chat, None)
     with located(f"example {name} in the chat template"):
@@ -105,8 +106,7 @@ def encode_chat(
         encoded: Any = tokenizer.apply_chat_template(
             turns, tools=tools, return_dict=True, return_assistant_tokens_mask=answers
         )
-    ids = encoded["input_ids"]
-    return ids, [*map(bool, encoded["assistant_masks"] if answers else [True] * len(ids))]
+    return encoded
 
 
 def write_tokens(
@@ -135,16 +135,17 @@ def write_tokens(
     arrays, said = list[pa.Array](), list[pa.Array]()
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
-            rows = examples.slice(start, BATCH)
+            rows = examples.slice(start, BATCH).to_pydict()
             if is_chat:
-                chats = zip(rows["id"].to_pylist(), rows[CHATS].to_pylist(), strict=True)
-                pairs = [encode_chat(tokenizer, *chat, answers=answers) for chat in chats]
-                said.append(pa.array([mask[:length] for _, mask in pairs], pa.list_(pa.bool_())))
-                ids = [tokens[:length] for tokens, _ in pairs]
+                chats = zip(rows["id"], rows[CHATS], strict=True)
+                encoded = [encode_chat(tokenizer, *chat, answers=answers) for chat in chats]
+                ids = [chat["input_ids"][:length] for chat in encoded]
+                masks = [chat["assistant_masks"][:length] for chat in encoded if answers]
+                said.append(pa.array(masks, pa.list_(pa.int8())).cast(pa.list_(pa.bool_())))
             else:
-                ids = [*encode(tokenizer, rows["text"].to_pylist(), length)]
+                ids = [*encode(tokenizer, rows["text"], length)]
             arrays.append(pa.array(ids, pa.list_(pa.int32())))
-            progress.advance(len(rows))
+            progress.advance(len(ids))
     tokens = pa.chunked_array(arrays, pa.list_(pa.int32()))
     if (empty := pc.index(pc.list_value_length(tokens), 0).as_py()) >= 0:
         where = f"example {examples['id'][empty]}"
@@ -163,8 +164,6 @@ def write_tokens(
         "max_length": max_length,
         **({"positions": length} if length < max_length else {}),
         "bos_token_id": bos if is_first else None,
-        "texts": n,
-        "tokens": len(flat),
         "provenance": dict(provenance),
     }
     write_table(path, schemas.TOKENS, columns, metadata=metadata)
@@ -187,9 +186,14 @@ class TokenSet:
     """All token ids one after another, int32 (tokens)."""
     offsets: np.ndarray
     """Where each row starts, and where the last one ends: int64 (rows + 1)."""
-    weights: np.ndarray | None = None
-    """How much the prediction of each token counts, float32 (tokens); None: 1. In training, and 0
-    also where it is measured: what is not the assistant's, where its tokens alone count."""
+    weights: np.ndarray = field(default_factory=lambda: np.ones((), np.float32))
+    """How much the prediction of each token counts, float32 (tokens); by default 1. In training,
+    and 0 also where it is measured: what is not the assistant's, where its tokens alone count."""
+
+    def __post_init__(self) -> None:
+        # In place of one weight for all tokens, too.
+        of_tokens = np.broadcast_to(self.weights, self.tokens.shape)
+        object.__setattr__(self, "weights", of_tokens)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -198,41 +202,32 @@ class TokenSet:
         """Return the token ids of one row, int32 (length); a view."""
         return self.tokens[self.offsets[row] : self.offsets[row + 1]]
 
-    @property
-    def all_weights(self) -> np.ndarray:
-        """Return the weight of each token, float32 (tokens)."""
-        return np.ones(len(self.tokens), np.float32) if self.weights is None else self.weights
-
     def weights_of(self, row: int) -> np.ndarray:
         """Return the weights of the tokens of one row, float32 (length)."""
-        if self.weights is None:
-            return np.ones(len(self[row]), np.float32)
         return self.weights[self.offsets[row] : self.offsets[row + 1]]
 
     def places_of(self, row: int) -> np.ndarray:
         """Return the places of the tokens of one row that are predicted, int64 (predicted,)."""
         return np.flatnonzero(self.weights_of(row)[1:]) + 1
 
-    @property
+    @cached_property
     def predicted(self) -> np.ndarray:
         """Return where in ``tokens`` those are that are predicted, int64 (predicted,)."""
-        later = np.ones(len(self.tokens), bool) if self.weights is None else self.weights > 0
+        later = self.weights > 0
         later[self.offsets[:-1][self.lengths > 0]] = False
         return np.flatnonzero(later)
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """Tokens of each row, int64 (rows)."""
         return np.diff(self.offsets)
 
-    @property
+    @cached_property
     def counted(self) -> np.ndarray:
         """Return the weight of each row's predicted tokens, all but its first: float64 (rows)."""
-        if self.weights is None:
-            return np.maximum(self.lengths - 1, 0).astype(np.float64)
         total = np.concatenate([[0.0], np.cumsum(self.weights, dtype=np.float64)])
         first = np.minimum(self.offsets[:-1] + 1, self.offsets[1:])
-        return total[self.offsets[1:]] - total[first]
+        return np.asarray(total[self.offsets[1:]] - total[first])
 
 
 def read_tokens(
@@ -253,39 +248,33 @@ def read_tokens(
     in_domains = pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string()))
     chosen = pc.and_(pc.equal(examples["section"], section), in_domains)
     rows = cached.filter(chosen)
-    tokens, weights = pc.list_slice(rows["tokens"], 0, max_length), None
-    if COUNTED in rows.column_names:
-        said = pc.list_flatten(pc.list_slice(rows[COUNTED], 0, max_length))
-        weights = said.cast(pa.float32()).to_numpy()
-    return TokenSet(
+    tokens = pc.list_slice(rows["tokens"], 0, max_length)
+    texts = TokenSet(
         ids=rows["id"].to_numpy(),
         domains=examples["domain"].filter(chosen).to_numpy(),
         tokens=pc.list_flatten(tokens).to_numpy(),
         offsets=offsets_of(pc.list_value_length(tokens).to_numpy()),
-        weights=weights,
     )
+    if COUNTED not in rows.column_names:
+        return texts
+    said = pc.list_flatten(pc.list_slice(rows[COUNTED], 0, max_length))
+    return replace(texts, weights=said.cast(pa.float32()).to_numpy())
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
     """Return the texts at ``rows``, in that order, as a set of their own."""
     tokens = np.concatenate([np.empty(0, np.int32), *(texts[row] for row in rows)])
-    weights = texts.weights
-    if weights is not None:
-        weights = np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)])
+    weights = np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)])
     offsets = offsets_of(texts.lengths[rows])
     return TokenSet(texts.ids[rows], texts.domains[rows], tokens, offsets, weights)
 
 
 def joined(several: Sequence[TokenSet]) -> TokenSet:
     """Return the texts of several sets, one set after another."""
-    is_plain = all(texts.weights is None for texts in several)
-    return TokenSet(
-        ids=np.concatenate([texts.ids for texts in several]),
-        domains=np.concatenate([texts.domains for texts in several]),
-        tokens=np.concatenate([texts.tokens for texts in several]),
-        offsets=offsets_of(np.concatenate([texts.lengths for texts in several])),
-        weights=None if is_plain else np.concatenate([texts.all_weights for texts in several]),
-    )
+    names = ("ids", "domains", "tokens", "weights")
+    columns = {name: np.concatenate([getattr(of, name) for of in several]) for name in names}
+    offsets = offsets_of(np.concatenate([texts.lengths for texts in several]))
+    return TokenSet(**columns, offsets=offsets)
 
 
 def read_spans(path: str | Path) -> dict[str, list[Span]]:
@@ -312,12 +301,12 @@ def in_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> np.ndarray
 
 def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
     """Leave the tokens in the spans to be read and not predicted."""
-    return replace(texts, weights=texts.all_weights * ~in_spans(texts, spans))
+    return replace(texts, weights=texts.weights * ~in_spans(texts, spans))
 
 
 def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
     """Return the texts of which a token in the spans is predicted, all others being read alone."""
-    of_spans = replace(texts, weights=texts.all_weights * in_spans(texts, spans))
+    of_spans = replace(texts, weights=texts.weights * in_spans(texts, spans))
     return subset(of_spans, np.flatnonzero(of_spans.counted > 0))
 
 

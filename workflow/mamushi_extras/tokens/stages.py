@@ -65,7 +65,7 @@ def token_scores(
     scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
     columns = {"id": texts.ids, "domain": texts.domains}
     columns["score"] = pa.array(scores, pa.list_(pa.float32()))
-    if texts.weights is not None:
+    if not texts.weights.all():
         counted = [texts.weights_of(row) > 0 for row in range(len(texts))]
         columns[COUNTED] = pa.array(counted, pa.list_(pa.bool_()))
     metadata = {"provenance": job.origin, "cut": settings.max_length}
