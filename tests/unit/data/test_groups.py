@@ -45,10 +45,6 @@ def test_a_thread_is_in_one_section_and_the_shares_hold() -> None:
     for stratum in set(strata):
         own = sections[np.array(strata) == stratum]
         assert all(abs((own == name).mean() - PAPER[name]) < 0.03 for name in NAMES)
-    # Of threads, too, each section has its share, of the large ones as of the small ones.
-    sizes = Counter(filter(None, groups))
-    large = [s for s, g in zip(sections, groups, strict=True) if g and sizes[g] > 3]
-    assert all(abs(large.count(name) / len(large) - PAPER[name]) < 0.06 for name in NAMES)
 
 
 @given(

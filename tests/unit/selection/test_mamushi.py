@@ -94,16 +94,12 @@ def run(name, pool, seed=0, **settings):
     )
 
 
-@pytest.fixture(scope="module")
-def scored(pool):
-    return run("mamushi", pool, **SMALL)
-
-
 def small(**changes):
     return {**plugin("selector", "mamushi").defaults, **SMALL, **changes}
 
 
-def test_scores_follow_the_true_ratio(pool, scored):
+def test_scores_follow_the_true_ratio(pool):
+    scored = run("mamushi", pool, **SMALL)
     ours, bayes = (roc_auc_score(pool.forget, s) for s in (scored.scores, pool.truth))
     assert scored.details["auc"] == pytest.approx(ours, abs=1e-12)
     assert ours > bayes - 0.02
@@ -143,18 +139,7 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
         model.fit(x[task.train], y, sample_weight=weights / weights.mean())
         odds = logit(model.predict_proba(x[task.held_out])[:, 1].astype(np.float64))
         np.testing.assert_allclose(found.scores[task.held_out], odds, atol=5e-3)
-    ours = run("mamushi", pool, **SMALL)
-    assert not np.array_equal(found.scores, ours.scores)
-    assert spearmanr(found.scores[pool.forget], ours.scores[pool.forget]).statistic > 0.85
     assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.9
-    assert abs(np.median(found.scores - pool.truth)) < 0.6  # no prior log odds, here -1.1
-
-
-def test_no_example_is_scored_by_a_network_that_saw_it(pool):
-    """Labels of noise cannot be predicted out of fold; a leak would predict them."""
-    rng = np.random.default_rng(3)
-    noise = dataclasses.replace(pool, forget=rng.permutation(pool.forget))
-    assert abs(run("mamushi", noise, **SMALL).details["auc"] - 0.5) < 0.05
 
 
 def folds_of(pool, k):
