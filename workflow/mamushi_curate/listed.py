@@ -112,16 +112,9 @@ class RowRemoval:
         the tables have its ``columns``."""
         import pyarrow as pa
 
-        from mamushi.data.cells import Cells
-
         file, numbers = shown_name(path), count(1)
         for table in tables:
-            cells = [[*Cells(column)] for column in table.columns]
-            rows = zip(*cells, strict=True) if cells else [()] * len(table)
-            places = [
-                self.of(dict(zip(table.column_names, row, strict=True)), f"{file}, row {number}")
-                for row, number in zip(rows, numbers, strict=False)
-            ]
+            places = [self.of(row, at) for at, row in readers.rows_of(table, file, numbers)]
             stays = pa.array([gone is not None for gone in places], pa.bool_())
             yield stays, {row: gone for row, gone in enumerate(places) if gone}
 

@@ -17,13 +17,13 @@ from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
 from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables.lines import open_binary
-from mamushi_curate.tables.readers import Reader, library_errors, open_reader
+from mamushi_curate.tables.readers import Reader, open_reader
 
 
 def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]) -> str:
     """Write ``path`` to ``out`` without what ``removal`` takes, and return the SHA-256 of that;
     ``digests`` gets that of what was read. Raises ``UserError`` for what would not be the same."""
-    with library_errors(path), open_binary(path, digests) as handle, out.open("wb+") as sink:
+    with open_binary(path, digests) as handle, out.open("wb+") as sink:
         source = open_reader(path, handle)
         decisions = [*removal.decide_rows(source.blocks([*dict.fromkeys(removal.columns)]), path)]
         labels, schema = _pandas_labels(source.schema, sum(len(stays) for stays, _ in decisions))

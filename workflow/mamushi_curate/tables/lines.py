@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import gzip
 import hashlib
 import io
 import itertools
 import json
-import lzma
 import os
 import sys
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -152,11 +149,22 @@ def check_text(value: str, place: str) -> None:
 
 
 @contextlib.contextmanager
+def _noted(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # Those of this program and of the system say themselves where they are.
+        if not isinstance(error, UserError) and getattr(error, "errno", None) is None:
+            error.add_note(str(path))
+        raise
+
+
+@contextlib.contextmanager
 def open_binary(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes]]:
     """Open a file to read any part of it. With ``digests``, its SHA-256 is noted there under its
     name: of the file that was read, whatever lies at the path by then. Raises ``UserError`` for a
-    file that was written to meanwhile."""
-    with path.open("rb") as handle:
+    file that was written to meanwhile, and notes the file on what a library says of it."""
+    with path.open("rb") as handle, _noted(path):
         before = os.fstat(handle.fileno())
         yield handle
         if digests is not None:
@@ -174,23 +182,13 @@ def open_unpacked(
     path: Path, digests: dict[str, str] | None = None, *, like: Path | None = None
 ) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, unpacked; of a zip archive, the one file in it. How it is
-    packed is told by its ending, or by that of ``like``.
-
-    ``digests`` and errors as of ``open_binary``; raises ``UserError`` also for a file that is
-    damaged.
-    """
+    packed is told by its ending, or by that of ``like``; ``digests`` and errors as of
+    ``open_binary``."""
     packing = tabular.packing_of(Path(tabular.written_name(like)) if like else path)
-    try:
-        with open_binary(path, digests) as file, contextlib.ExitStack() as files:
-            # Whoever reads may close it, and the file stays open for its digest.
-            source = files.enter_context(open(file.fileno(), "rb", closefd=False))
-            yield _unpacked(path, packing, source, files)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-        # That of a damaged stream has no number, or that of a place before its start.
-        if packing and getattr(error, "errno", None) in (None, errno.EINVAL):
-            problem = f"truncated or damaged {packing[1:]} ({error})"
-            raise UserError(problem, where=path, do="download or make it again") from None
-        raise
+    with open_binary(path, digests) as file, contextlib.ExitStack() as files:
+        # Whoever reads may close it, and the file stays open for its digest.
+        source = files.enter_context(open(file.fileno(), "rb", closefd=False))
+        yield _unpacked(path, packing, source, files)
 
 
 def _unpacked(path: Path, packing: str, source: Any, files: contextlib.ExitStack) -> Any:
@@ -217,13 +215,11 @@ def _delimited(
     path: Path, handle: IO[bytes], needed: Sequence[str], strict: bool, dialect: Dialect
 ) -> Iterator[Record]:
     """Iterate over the rows of a CSV or TSV file."""
-    separator, quote = dialect.separator or ",", dialect.quote
-    file = shown_name(path)
     # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
     text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
-    lines, header, number, place = list[str](), list[str](), 0, f"{file}, header"
-    hint = "look for a missing quote, a truncated file or another --separator"
-    hint += AS_PLAIN if quote else ""
+    file, lines, header, number = shown_name(path), list[str](), list[str](), 0
+    place, hint = f"{file}, header", "look for a missing quote, or another --separator"
+    hint += AS_PLAIN if dialect.quote else ""
 
     def lines_of_row() -> Iterator[str]:
         """Iterate over the lines, which the parser takes until a row is whole."""
@@ -235,19 +231,15 @@ def _delimited(
     reader = dialect.cells(lines_of_row(), strict=True)
     try:
         for cells in reader:
-            row = "".join(lines)
+            row, width = "".join(lines), len(header) or len(cells)
             raw = row.encode("utf-8", "surrogateescape")
-            if not cells:
-                lines.clear()
-                yield Record(raw, None, place)
-                continue
-            if header:
+            if header and cells:
                 number += 1
                 place = f"{file}, row {number} (line {reader.line_num})"
-                if len(cells) != len(header):
-                    problem = f"{len(cells)} fields where the header has {len(header)}"
-                    raise UserError(problem, where=place, do=hint)
-            if len(lines) > 1 and _are_rows(lines, len(cells), separator):
+            if cells and len(cells) != width:
+                problem = f"{len(cells)} fields where the header has {width}"
+                raise UserError(problem, where=place, do=hint)
+            if len(lines) > 1 and _are_rows(lines, width, dialect.separator or ","):
                 first = reader.line_num - len(lines) + 1
                 problem = f"a quoted cell, of lines {first} to {reader.line_num}, holds what looks "
                 where, do = f"{file}, row {number}", f"close the quote or double it{AS_PLAIN}"
@@ -255,8 +247,9 @@ def _delimited(
             if strict and not (row.isascii() and "\0" not in row):
                 check_text(row, place)
             lines.clear()
-            if header:
-                yield Record(raw, dict(zip(header, cells, strict=True)), place)
+            if header or not cells:
+                by_name = dict(zip(header, cells, strict=True)) if cells else None
+                yield Record(raw, by_name, place)
             else:
                 check_columns(path, cells, needed)
                 header = cells
@@ -264,8 +257,6 @@ def _delimited(
     except csv.Error as error:
         problem = f"not well-formed from here on ({error})"
         raise UserError(problem, where=place, do=hint) from None
-    if not header:
-        check_columns(path, header, needed)
 
 
 def _are_rows(lines: Sequence[str], width: int, separator: str) -> bool:

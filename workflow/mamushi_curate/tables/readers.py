@@ -64,10 +64,11 @@ def read_file_columns(
     files = tabular.find(path)
     form = tabular.format_of(files[0]) or ""
     if form in COLUMNAR:
-        places, *columns = _mapped_columns(files, needed, digests)
+        tables = [_mapped_file(file, needed, digests) for file in files]
+        joined = pa.concat_tables(tables, promote_options="permissive")
+        places, *columns = map(Cells, joined.columns)
     else:
-        is_json = "json" in form
-        places, *columns = _stored_columns(path, needed, digests, dialect, is_json)
+        places, *columns = _stored_columns(path, needed, digests, dialect, "json" in form)
     if not places:
         raise UserError("no rows", where=path, do="give a file with data")
     by_name = dict(zip(needed, columns, strict=True))
@@ -75,32 +76,26 @@ def read_file_columns(
     return FileTable(shown_name(path), by_name, places, typed=typed, digests=digests)
 
 
-def _mapped_columns(
-    files: Sequence[Path], needed: Sequence[str], digests: dict[str, str]
-) -> list[Cells]:
-    """Return the places of all rows of Parquet or Arrow, and the ``needed`` columns."""
+def _mapped_file(file: Path, needed: Sequence[str], digests: dict[str, str]) -> pa.Table:
+    """Return the ``needed`` columns of Parquet or Arrow behind the places of their rows."""
+    name, numbers = shown_name(file), count(1)
     # Longer than each of the names, and so none of them.
-    schemas, place = [], "_".join(["", *needed, ""])
-    for file in files:
-        with open_columns(file) as reader:
-            check_columns(file, column_names(reader.schema), needed)
-            empty = select(reader.schema.empty_table(), [*needed])
-            types = [plain(column.combine_chunks()).type for column in empty.columns]
-            schemas.append(pa.schema([(place, pa.string()), *zip(needed, types, strict=True)]))
-    schema = pa.unify_schemas(schemas, promote_options="permissive")
+    names = ["_".join(["", *needed, ""]), *needed]
 
-    def tables() -> Iterator[pa.Table]:
-        for file in files:
-            name, numbers = shown_name(file), count(1)
-            with open_columns(file, digests) as reader:
-                for table in reader.blocks([*needed]):
-                    table.validate(full=True)
-                    for batch in table.to_batches():
-                        places = [f"{name}, row {next(numbers)}" for _ in range(len(batch))]
-                        columns = [pa.array(places, pa.string()), *map(plain, batch.columns)]
-                        yield pa.table(columns, names=schema.names).cast(schema)
+    def batches(reader: Reader) -> Iterator[pa.RecordBatch]:
+        for table in reader.blocks([*needed]):
+            table.validate(full=True)
+            for batch in table.to_batches():
+                places = [f"{name}, row {next(numbers)}" for _ in range(len(batch))]
+                columns = [pa.array(places, pa.string()), *map(plain, batch.columns)]
+                yield pa.record_batch(columns, schema)
 
-    return [Cells(column) for column in mapped(schema, tables()).columns]
+    with open_columns(file, digests) as reader:
+        check_columns(file, column_names(reader.schema), needed)
+        empty = select(reader.schema.empty_table(), [*needed])
+        types = [plain(column.combine_chunks()).type for column in empty.columns]
+        schema = pa.schema(zip(names, [pa.string(), *types], strict=True))
+        return mapped(schema, batches(reader))
 
 
 def _stored_columns(
@@ -141,10 +136,14 @@ def table_rows(
         numbers, name = count(1), shown_name(file)
         with open_columns(file, digests) as reader:
             for table in reader.blocks(list(dict.fromkeys(needed))):
-                cells = [[*Cells(column)] for column in table.columns]
-                for row in zip(*cells, strict=True) if cells else repeat((), table.num_rows):
-                    place = f"{name}, row {next(numbers)}"
-                    yield place, dict(zip(table.column_names, row, strict=True))
+                yield from rows_of(table, name, numbers)
+
+
+def rows_of(table: pa.Table, name: str, numbers: Iterator[int]) -> Iterator[TableRow]:
+    """Iterate over the place and the cells of each row of a table of a file, by column."""
+    cells = [[*Cells(column)] for column in table.columns]
+    for row in zip(*cells, strict=True) if cells else repeat((), len(table)):
+        yield f"{name}, row {next(numbers)}", dict(zip(table.column_names, row, strict=True))
 
 
 def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
@@ -240,20 +239,7 @@ def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
 
 @contextlib.contextmanager
 def open_columns(path: Path, digests: dict[str, str] | None = None) -> Iterator[Reader]:
-    """Open a Parquet file, an Arrow file or an Arrow stream. Raises ``UserError`` for what cannot
-    be read, also while it is read; ``digests`` as of ``lines.open_binary``."""
-    with library_errors(path), open_binary(path, digests) as handle:
+    """Open a Parquet file, an Arrow file or an Arrow stream; ``digests`` and errors as of
+    ``lines.open_binary``."""
+    with open_binary(path, digests) as handle:
         yield open_reader(path, handle)
-
-
-@contextlib.contextmanager
-def library_errors(path: Path) -> Iterator[None]:
-    """Turn what the library says of a file into a ``UserError``."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # The file system's, perhaps of what is written meanwhile.
-        kind = "a Parquet file" if tabular.format_of(path) == "parquet" else "an Arrow file"
-        problem = f"cannot be read as {kind} ({error})"
-        raise UserError(problem, where=path, do="name it by what it is, or make it again") from None
