@@ -1,7 +1,7 @@
 """Make the page to browse a ranking: one HTML file with the data in it, which loads nothing.
 
 Texts come in as JSON in which no ``<`` is left, and reach the screen as text nodes alone. Of more
-than ``MOST_TEXTS`` texts it has those that a person may want to look at (``positions_here``).
+than ``MOST_TEXTS`` texts it has the first half of as many, and others evenly down to the last.
 """
 
 import hashlib
@@ -15,10 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mamushi.evaluation.masking import mask
-from mamushi.selection.removals import budget_size
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 MOST_TEXTS = 20_000
@@ -37,9 +35,11 @@ def page_data(
 
     ``texts`` gives those of some ids, unmasked; ``named`` is added as it is.
     """
-    order = np.argsort(selectors[0]["ranks"][0])
-    places = np.stack([selector["ranks"][0][order] - 1 for selector in selectors])
-    rows = order[positions_here(places, budgets)]
+    rows = np.argsort(selectors[0]["ranks"][0])
+    if len(rows) > MOST_TEXTS:
+        first, rest = np.split(rows, [MOST_TEXTS // 2])
+        drawn = np.linspace(0, len(rest) - 1, MOST_TEXTS - len(first)).astype(np.int64)
+        rows = np.concatenate([first, rest[drawn]])
     shown = [ids[row] for row in rows]
     about = [
         {
@@ -65,26 +65,6 @@ def page_texts(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
         "texts": masked,
         "hidden": {i: words for i, words in behind.items() if words},
     }
-
-
-def positions_here(places: NDArray[np.int64], budgets: Sequence[float | str]) -> NDArray[np.int64]:
-    """Choose which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
-
-    All of at most ``MOST_TEXTS``. Of more, half are both ends of every selector's ranking and those
-    nearest to the cut of every budget; the others are drawn evenly from the first ranking.
-    """
-    n1 = places.shape[1]
-    if n1 <= MOST_TEXTS:
-        return np.arange(n1)
-    cuts = [0, n1, *(budget_size(beta, n1) for beta in budgets)]
-    width = MOST_TEXTS // 2 // (len(places) * 2 * len(cuts))
-    near = np.zeros(n1, dtype=np.bool_)
-    for cut in cuts:
-        near |= ((places >= cut - width) & (places < cut + width)).any(axis=0)
-    edges = np.linspace(0, n1, MOST_TEXTS - int(near.sum()) + 1).astype(np.int64)
-    drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
-    near[np.argsort(places[0])[drawn]] = True
-    return np.flatnonzero(near)
 
 
 def hidden(shown: str, text: str) -> list[list[Any]]:

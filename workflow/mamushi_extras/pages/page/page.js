@@ -625,9 +625,9 @@
   }
   at("provenance").textContent = JSON.stringify(data.provenance, null, 2);
   at("partial").textContent = !partial ? "" : number(here) + " of " + number(n) + " texts are on " +
-    "this page: both ends of every ranking, the texts around every configured budget, and others " +
-    "drawn evenly over the ranks by " + name(0) + ". Search, filters and counts of texts are of " +
-    "these. The other " + number(n - here) + " are ranked in the tables of scores beside this page.";
+    "this page: the first " + number(here / 2) + " by " + name(0) + ", and others evenly down to " +
+    "the last. Search, filters and counts of texts are of these. All are ranked in the tables of " +
+    "scores beside this page.";
   const chosen = Object.fromEntries(data.selectors.map((_, which) => [which, offered(which)]));
   offer(at("first"), chosen, "0");
   offerSecond();
