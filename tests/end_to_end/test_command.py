@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.lab import write_lab
 from tests.support.pages import commands
-from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, run, warmed
+from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, warmed
 
 PAGE = ROOT / "docs/guide/command.md"
 QUICK = "--cores 1"
@@ -121,30 +121,3 @@ def again(lab: Path) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-def test_the_line_of_a_mistake_is_shown(lab: Path, tmp_path: Path) -> None:
-    """A cell that only the whole table shows, past the rows that are looked at beforehand."""
-    rows = (lab / "comments.csv").read_text(encoding="utf-8").splitlines()
-    rows[150] = rows[150].rpartition(",")[0] + ","
-    (tmp_path / "comments.csv").write_text("\n".join(rows), encoding="utf-8")
-    config = {
-        "grid": {
-            **{"datasets": ["comments"], "models": ["ours"], "seeds": [0]},
-            **{"budgets": [0.5], "selectors": ["l2_norm"]},
-        },
-        "removal": {"ratio": "l2_norm"},
-        "studies": None,
-        "datasets": {
-            "comments": {
-                **{"kind": "table", "path": str(tmp_path / "comments.csv"), "text": "body"},
-                **{"id": "id", "forget": {"where": "source == 'theirs'"}},
-                "sections": {"inference": 1.0},
-            }
-        },
-        "models": {"ours": {"source": str(lab / "ours"), "contaminated": True}},
-    }
-    done = run("data", directory=tmp_path, config=config, check=False)
-    assert done.returncode != 0
-    line, *_ = re.findall("^ *mamushi examples: error: .*", done.stdout, re.MULTILINE)
-    assert "comments.csv, row 150 " in line

@@ -110,23 +110,6 @@ def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
         _ = found.advice
 
 
-def test_a_screen_lets_those_pass_that_are_ranked(
-    ranked: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("screened")
-    data = [str(ranked / "corpus.jsonl"), "--text", "body"]
-    beside = ["--like", str(ranked / "unwanted.jsonl"), "--like-text", "words", "--screen", "100"]
-    beside += ["--fair", "like"]
-    model = ["--model", str(ranked / "ours"), "--id", "id", "--budgets", "0.3"]
-    said = mamushi(folder, "rank", *data, *beside, *model, "--cores", "1").stdout
-    assert "100 of 400 texts passed\n" in said
-    about = read_json(made(folder, paths.MANIFEST, beta="0.30"))
-    assert (about["screen"]["texts"], about["screen"]["passed"]) == (400, 100)
-    listed = paths.REMOVAL.format(**CELL, beta="0.30")
-    ids = set(pq.read_table(folder / listed)["id"].to_pylist())
-    assert len(ids & {f"c{i}" for i in range(0, 400, 10)}) >= 20
-
-
 def test_a_blocklist_finds_what_it_does_not_name(
     ranked: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

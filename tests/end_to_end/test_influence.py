@@ -58,8 +58,11 @@ def test_tokens_are_unlearned_as_texts_are(folder: Path) -> None:
     )
     arm = arms.unlearned(UNLEARNER, "token_influence", CELL["beta"])
     card = read_json(folder / paths.CARD.format(**CELL, arm=arm))
-    # As many tokens as in the spans, of all texts that have any.
+    # As many tokens as in the spans, of all texts that have any, and those are forget texts.
     spans = rows.to_pylist()
+    examples = read_table(folder / paths.EXAMPLES.format(**CELL), schemas.EXAMPLES).to_pylist()
+    domains = {row["id"]: row["domain"] for row in examples}
+    assert {domains[row["id"]] for row in spans} == {"forget"}
     assert card["tokens"] == sum(row["stop"] - row["start"] for row in spans)
     assert card["removed"] == len({row["id"] for row in spans})
     assert "spans" in card["inputs"] and "removal" not in card["inputs"]
@@ -76,13 +79,3 @@ def test_the_verdict_says_that_nothing_was_refitted(
     assert manifest["judgement"]["list"].endswith(NOT_REFITTED)
     assert manifest["stability"]["toss_up"] is None
     assert manifest["separation"]["auc"] is not None
-
-
-def test_tokens_of_forget_texts_are_masked(folder: Path) -> None:
-    spans = folder / paths.SPANS.format(**CELL, selector="token_influence")
-    rows = read_table(spans, schemas.SPANS).to_pylist()
-    examples = folder / paths.EXAMPLES.format(**CELL)
-    domains = {
-        row["id"]: row["domain"] for row in read_table(examples, schemas.EXAMPLES).to_pylist()
-    }
-    assert rows and {domains[row["id"]] for row in rows} == {"forget"}

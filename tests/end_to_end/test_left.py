@@ -24,24 +24,10 @@ def config() -> dict[str, Any]:
     one = {"seeds": SEEDS, "selectors": ["random"]}
     found["grid"] |= one
     found["unlearning"] |= one
-    found["probe"] = {
-        "datasets": [DATASET],
-        "models": [MODEL],
-        "unlearners": [UNLEARNER],
-        "selectors": ["random"],
-        "budget": 0.75,
-        "prompts": ["a"],
-        "new_tokens": 8,
-        "relearning": {"steps": [1]},
-    }
     found["models"][MODEL]["pretraining"]["domains"] = ["retain"]
     found["training"] |= {"batch_size": 16, "learning_rate": 3.0e-3}
     found["unlearners"][UNLEARNER]["training"] = {"epochs": 1}
-    found["left"] = {
-        "selectors": ["random"],
-        "budgets": [0.75],
-        "unlearners": [UNLEARNER],
-    }
+    found["left"] = {"selectors": ["random"], "budgets": [0.75], "unlearners": [UNLEARNER]}
     return found
 
 

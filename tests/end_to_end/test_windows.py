@@ -1,6 +1,5 @@
 """A paragraph that is planted in long documents is found, and cut out of their file."""
 
-import json
 import random
 from pathlib import Path
 
@@ -56,8 +55,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lab(folder)
     texts = {name: text for name, (text, _) in documents().items()}
     pq.write_table(pa.Table.from_pylist(rows(texts)), folder / "long.parquet")
-    lines = (json.dumps(row) + "\n" for row in rows(texts))
-    (folder / "long.jsonl").write_text("".join(lines), encoding="utf-8")
     given = ["long.parquet", "--text", "body", "--id", "id", "--forget", "kind == 1"]
     given += ["--model", "ours", "--windows", "100", "--cut", "--selectors", "mamushi_lr"]
     # As many as there are unwanted paragraphs among the windows of forget documents.
@@ -66,16 +63,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_what_is_planted_is_found_and_cut(lab: Path, kind: str) -> None:
+def test_what_is_planted_is_found_and_cut(lab: Path) -> None:
     (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
     assert read_json(listed.with_suffix(".json"))["windows"]["action"] == "cut"
-    out = lab / f"clean.{kind}"
-    command("apply", listed, "--data", lab / f"long.{kind}", "--out", out)
-    if kind == "parquet":
-        found = pq.read_table(out).to_pylist()
-    else:
-        found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    out = lab / "clean.parquet"
+    command("apply", listed, "--data", lab / "long.parquet", "--out", out)
+    found = pq.read_table(out).to_pylist()
     planted = {name: unwanted for name, (_, unwanted) in documents().items() if unwanted}
     whole = {name: text for name, (text, _) in documents().items()}
     left = {str(row["id"]): str(row["body"]) for row in found}
@@ -89,34 +82,3 @@ def test_what_is_planted_is_found_and_cut(lab: Path, kind: str) -> None:
     same = [name for name in whole if left[name] == wanted[name]]
     assert len(same) >= 0.8 * len(whole)
     assert found == rows(left)
-
-
-def test_examples_find_windows_in_a_corpus_without_labels(lab: Path) -> None:
-    rng, folder = random.Random(1), lab / "unlabelled"
-    folder.mkdir()
-    # As what is planted: what the corpus alone has tells it from the examples.
-    for name, kind, end in (("unwanted", "theirs", " \U0001f600"), ("wanted", "ours", "")):
-        lines = (json.dumps({"body": paragraph(rng, kind) + end}) + "\n" for _ in range(60))
-        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-    given = [lab / "long.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
-    given += ["--fair", "like", "unlike"]
-    given += ["--unlike", "wanted.jsonl", "--model", lab / "ours", "--windows", "100", "--cut"]
-    said = mamushi(folder, "rank", *map(str, given), "--cores", "1").stdout
-    # A paragraph of a copy is one, and what is ranked are the windows of the others.
-    windows = OTHERS * DOCUMENTS + DOCUMENTS // 2
-    assert f"{windows} windows of the corpus, by 60 examples" in said
-    assert "of its windows is of the" in said
-    (listed,) = [
-        path
-        for path in folder.glob("results/runs/long/ours/seed0/removals/mamushi_words/*.parquet")
-        if path.stem not in ("beta0.01", "beta0.05", "beta0.10")
-    ]
-    share = read_json(listed.with_suffix(".json"))["share"]
-    assert (share["low"] or 0) <= DOCUMENTS / 2 / windows <= share["high"]
-    out = folder / "clean.jsonl"
-    command("apply", listed, "--data", lab / "long.jsonl", "--out", out)
-    left = {row["id"]: row["body"] for row in map(json.loads, out.open(encoding="utf-8"))}
-    gone = [name for name, (_, own) in documents().items() if own and own not in left[name]]
-    assert len(gone) >= 0.8 * DOCUMENTS / 2
-    kept = sum(len(text) for text in left.values()) / sum(len(t) for t, _ in documents().values())
-    assert kept > 0.85

@@ -148,12 +148,6 @@ def test_it_is_near_in_half_precision(tmp_path: Path, monkeypatch: pytest.Monkey
     assert apart(suited.total, total) < 0.5 * apart(short.total, total)
 
 
-def test_points_are_evenly_spaced_and_end_with_the_training() -> None:
-    assert points_of(36, 3) == [12, 24, 36]
-    assert points_of(36, 1) == [36]
-    assert points_of(2, 3) == [1, 2]
-
-
 def test_targets_go_by_id_and_have_a_token_to_predict() -> None:
     drawn = TARGETS[FORGET]
     assert len(drawn) == 6 and {*drawn.domains} == {FORGET}

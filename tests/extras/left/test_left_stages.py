@@ -146,14 +146,6 @@ def test_accuracies_are_those_of_likelihoods_by_hand(
     assert read_metadata(out)["lm_eval"].startswith("0.4.")
 
 
-def test_data_that_cannot_be_had_is_told_with_its_key(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (made / "lost.yaml").write_text(TASK.format(data=made / "nowhere.jsonl"))
-    assert score_tasks(made, tmp_path / "out.parquet", name="lost") != 0
-    assert "tasks.names: Unable to find" in capsys.readouterr().err
-
-
 AXES = {
     **{"datasets": ["d"], "models": ["m"], "seeds": [0, 1], "selectors": ["random"]},
     **{"budgets": [0.5], "unlearners": ["npo"]},

@@ -84,15 +84,6 @@ def test_no_text_is_scored_by_its_own_words_nor_by_those_of_its_group() -> None:
     assert any(each[1][0] > 0 for each in seeds)
 
 
-def test_chance_goes_by_text_and_seed() -> None:
-    pool = TokenPool(texts([[9, 1, 2], [9], [9, 3]], [[9, 2]]), NOTHING)
-    scores = token_random.score_tokens(pool, {}, 0)
-    assert [each if each is None else len(each) for each in scores] == [2, 0, 1, None]
-    again, other = (token_random.score_tokens(pool, {}, seed) for seed in (0, 1))
-    assert np.array_equal(np.concatenate(scores[:3]), np.concatenate(again[:3]))
-    assert not np.array_equal(np.concatenate(scores[:3]), np.concatenate(other[:3]))
-
-
 @pytest.mark.parametrize(("beta", "tokens"), [(0.1, 0), (0.3, 2), (0.9, 3)])
 def test_the_spans_of_a_budget(beta: float, tokens: int, tmp_path: Path) -> None:
     scores, out = tmp_path / "scores.parquet", tmp_path / "spans.parquet"

@@ -68,15 +68,6 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
     assert cut.lowest.tolist() == expected.tolist()
 
 
-def test_copies_pass_together_and_texts_without_words_have_no_lowest_score() -> None:
-    keys, scores = np.array([5, 3, 5, 9], np.int64), np.full((4, 1 + FOLDS), 2, np.float32)
-    scored = ScreenScores(keys, scores)
-    assert uncut(4).cut_at(2, [scored]).passing(scored).tolist() == [True, True, True, False]
-    scores[:] = -np.inf
-    cut = uncut(4).cut_at(4, [scored])
-    assert cut.passing(scored).all() and np.isposinf(cut.lowest).all()
-
-
 def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever their order, and how often they occur; nothing that is empty."""
     monkeypatch.setattr(screen, "SCREEN_SAMPLE", 100)

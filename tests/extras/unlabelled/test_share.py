@@ -85,13 +85,6 @@ def test_what_was_not_drawn_at_random_bounds_nothing_and_few_wanted_texts_neithe
     assert (told.high is None) == (LIKE not in fair)
 
 
-def test_a_domain_that_looks_like_the_rest_is_bounded_by_nothing() -> None:
-    examples, corpus, wanted = world(1, 0.1, apart=0.0)
-    assert upper_bound(examples, corpus) > 0.9
-    told = share(examples, corpus, wanted)
-    assert told.low is not None and told.low < 0.1
-
-
 def test_the_posterior_is_that_of_a_world_that_is_known() -> None:
     a, apart = 0.2, 1.8
     examples, corpus, _ = world(2, a, apart, n1=3000, n=20000)

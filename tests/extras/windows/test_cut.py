@@ -12,9 +12,7 @@ import pytest
 
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
-from mamushi_curate import cutting
 from mamushi_curate.listed import read_list
-from mamushi_curate.tables.lines import Dialect
 from tests.support.removal_files import command, link, removal_list, write_duplicates
 
 UNWANTED = 'Buy "it", \\now\\ é\U0001f600, Buy.\r\n\r\n'
@@ -100,18 +98,7 @@ def test_of_csv_a_window_goes(tmp_path: Path, kind: str) -> None:
     assert cut(data, f"clean.{kind}").read_bytes() == content(stay())
 
 
-def test_without_quotes_a_cell_is_what_stands_there() -> None:
-    header, plain = b"a,b,c\n", Dialect(",", quote=False)
-    assert cutting.cut_row('1,ab"c,2\r\n', header, plain, "b", {0}) == '1,b"c,2\r\n'
-    row = cutting.cut_row('1,ab"c",2\n', header, Dialect(","), "b", {0, 1})
-    assert next(csv.reader([row], strict=True)) == ["1", '"c"', "2"]
-    assert cutting.cut_object('{"a": {"b": "xyz"}}', "a.b", {1}) == '{"a": {"b": "xz"}}'
-
-
-KINDS = [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
 def test_of_parquet_the_schema_and_all_other_columns_stay(
     tmp_path: Path, kind: pa.DataType
 ) -> None:
