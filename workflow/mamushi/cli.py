@@ -175,9 +175,9 @@ def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], be
             # A scheduler may show one all the same.
             os.environ[machine.VISIBLE], is_on_gpu = "", False
         # Only now: who waits for another process holds no GPU.
-        with locks.lease_gpus(is_on_gpu, count) as lease:
-            if is_on_gpu and (gpus := lease or machine.scheduled()):
-                machine.require_cuda(gpus, card)
+        with locks.lease_gpus(is_on_gpu, count):
+            if is_on_gpu:
+                machine.require_cuda(locks.visible(), card)
             if count > 1 and (status := launch.run(count, words)):
                 return status
             if count == 1:

@@ -17,8 +17,8 @@ from typing import Any
 from mamushi.config import grid, selectors
 from mamushi.config.sources import local_vectors, unlabelled
 from mamushi.io import paths
-from mamushi.running.locks import claim_outputs, lease_gpus
-from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, scheduled, variables
+from mamushi.running.locks import claim_outputs, lease_gpus, visible
+from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, variables
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
 from mamushi_cluster import hooks
@@ -55,7 +55,6 @@ SETTINGS = {"influence": {"role": "beta0"}, "figure": {"name": FIGURE}}
 class Pipeline:
     """The stages of a cell of a complete configuration, whose files lie in the folder ``root``.
     Without a ``record`` of what is current (``mamushi.rank`` has a folder of its own), all is made.
-    ``gpus`` are the names of those that this process holds, if any.
     """
 
     def __init__(
@@ -64,10 +63,8 @@ class Pipeline:
         cell: Mapping[str, Any],
         root: Path = paths.RESULTS,
         record: Record | None = None,
-        gpus: str | None = None,
     ) -> None:
         self.config, self.cell, self.root, self.record = config, cell, root, record
-        self.gpus = gpus
         self.done: set[tuple[Any, ...]] = set()
         self.planned: dict[tuple[Any, ...], Any] = {}
         self.is_corpus = unlabelled(config["datasets"][cell["dataset"]])
@@ -208,14 +205,14 @@ class Pipeline:
             is_single = isinstance(placed, list) and not parameter.is_list
             files[parameter.name] = next(iter(placed), None) if is_single else placed
         wildcards = {**at, **SETTINGS.get(stage.name, {})}
-        if self.gpus and stage.name == "embed":
-            require_cuda(self.gpus, self.path(paths.MODEL_CARD))
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
         name = stage.name.replace("-", "_")
         log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
+        if sees_gpu:
+            require_cuda(visible(), job.arguments["model_card"])
         with variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 with _logged(log.with_name(f"{log.name}.log")):
@@ -284,7 +281,6 @@ def open_pipeline(
         os.environ[WORKERS] = str(args.cores)
     is_on_gpu = "source" in config["models"][cell["model"]]
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
-    with hooks.only_run(), lease_gpus(is_on_gpu) as lease:
-        gpus = (lease or scheduled()) if is_on_gpu else None
-        yield partial(Pipeline, cell=cell, record=Record([configfile]), gpus=gpus)
+    with hooks.only_run(), lease_gpus(is_on_gpu):
+        yield partial(Pipeline, cell=cell, record=Record([configfile]))
     shutil.rmtree(paths.CLAIMS, ignore_errors=True)

@@ -11,7 +11,6 @@ stages see none. Within a SLURM job nothing of this happens: there, SLURM hands 
 """
 
 import contextlib
-import errno
 import hashlib
 import itertools
 import os
@@ -30,8 +29,6 @@ from mamushi.running.machine import VISIBLE, variables
 POLL_SECONDS = 0.5
 SWITCH = "MAMUSHI_GPU_LEASES"
 """The variable that is ``off``, or a folder for leases of GPUs."""
-UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
-"""Errors of file systems without locks, beside ENOSYS, which filelock turns into its own."""
 
 
 @contextlib.contextmanager
@@ -39,7 +36,7 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
     """Let one process at a time into the block, of those that name this lock file. Who has to wait
     prints ``waiting for another process, which`` and ``activity``, or raises ``busy``. Where the
     file system has no locks, all go in, and a line says so."""
-    file = FileLock(lock, fallback_to_soft=False)
+    file = FileLock(lock)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -49,9 +46,7 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
                 raise busy from None
             print(f"waiting for another process, which {activity}", file=sys.stderr, flush=True)
             file.acquire(poll_interval=POLL_SECONDS)
-    except (NotImplementedError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in UNSUPPORTED:
-            raise
+    except OSError as error:
         print(f"{lock.parent}: no locks here ({error}): going without", file=sys.stderr)
     try:
         yield
@@ -72,24 +67,23 @@ def claim_outputs(outputs: Sequence[Path]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def lease_gpus(gpu: bool, count: int = 1) -> Iterator[str | None]:
+def lease_gpus(gpu: bool, count: int = 1) -> Iterator[None]:
     """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
-    Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
-    first asked for anything. Raises ``UserError`` where there are fewer GPUs than are asked
-    for."""
+    To come before CUDA is first asked for anything. Raises ``UserError`` where there are fewer GPUs
+    than are asked for."""
     off = "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"
     names = visible() if gpu and not off else []
     if off or (gpu and not names):
-        yield None
+        yield
     elif gpu and len(names) < count:
         problem = f"the model is to be cut over {count} GPUs, and there are {len(names)} here"
         do = "run it on a machine that has them, or give it fewer"
         raise UserError(problem, where="execution.gpus_per_job", do=do)
     else:
         with contextlib.ExitStack() as stack:
-            shown = ",".join(_lease(names, count, stack)) if gpu else ""
-            stack.enter_context(variables(**{VISIBLE: shown}))
-            yield shown or None
+            shown = _lease(names, count, stack) if gpu else []
+            stack.enter_context(variables(**{VISIBLE: ",".join(shown)}))
+            yield
 
 
 def visible() -> list[str]:
@@ -115,7 +109,7 @@ def _lease(names: list[str], count: int, stack: contextlib.ExitStack) -> list[st
     # Not in $TMPDIR, which may differ between two runs that share the GPUs.
     folder = Path(os.environ.get(SWITCH) or f"/tmp/mamushi-gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    is_told = False
+    words = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased"
     while True:
         free: list[str] = []
         with contextlib.ExitStack() as locks:
@@ -128,8 +122,7 @@ def _lease(names: list[str], count: int, stack: contextlib.ExitStack) -> list[st
                     stack.push(locks.pop_all())
                     print(f"on GPU {','.join(free)}", file=sys.stderr, flush=True)
                     return free
-        if not is_told:
-            words = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased"
+        if words:
             print(words, file=sys.stderr, flush=True)
-        is_told = True
+        words = ""
         time.sleep(POLL_SECONDS)

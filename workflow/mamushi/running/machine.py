@@ -6,7 +6,6 @@ independent parts (the networks of a selector) computes them side by side, to th
 """
 
 import contextlib
-import json
 import os
 import platform
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mamushi.errors import UserError
+from mamushi.io.files import read_json
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -31,8 +31,6 @@ WORKERS = "MAMUSHI_WORKERS"
 TINY = 5e7
 """Parameters up to which a model is as well off on a processor: those of tests and demos."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-SCHEDULED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE")
-"""Where SLURM tells a job of its GPUs."""
 
 
 @contextlib.contextmanager
@@ -77,27 +75,20 @@ def sees_gpu() -> bool:
     return os.environ.get(VISIBLE) != "" and torch.cuda.is_available()
 
 
-def scheduled() -> str | None:
-    """Return the GPUs that SLURM, or who started this process, says it holds; None for none."""
-    names = [VISIBLE, *(SCHEDULED if "SLURM_JOB_ID" in os.environ else ())]
-    values = (os.environ.get(name, "") for name in names)
-    return next((value for value in values if value.strip() not in ("", "-1", "NoDevFiles")), None)
-
-
-def require_cuda(gpus: str, card: str | os.PathLike[str] | None) -> None:
+def require_cuda(gpus: Sequence[str], card: Path | None) -> None:
     """Raise ``UserError`` where this job holds ``gpus`` that PyTorch cannot use, and its model is
     not ``TINY``. On a processor it would take days, while the GPU is paid for and idle."""
     import torch
 
-    if card is None or torch.cuda.is_available():
+    if not gpus or card is None or torch.cuda.is_available():
         return
-    with contextlib.suppress(OSError, ValueError, LookupError):
-        if json.loads(Path(card).read_text("utf-8"))["parameters"] <= TINY:
-            return
-    built = torch.version.cuda or torch.version.hip or "CPUs alone"
-    problem = f"this job holds a GPU ({gpus}), but PyTorch {torch.__version__}, built for {built}, "
-    do = "install one that suits the driver in `nvidia-smi`, or set execution.device to cpu"
-    raise UserError(f"{problem}cannot use it", do=do)
+    if read_json(card)["parameters"] > TINY:
+        built = torch.version.cuda or torch.version.hip or "CPUs alone"
+        torch_here = f"PyTorch {torch.__version__}, built for {built}"
+        do = "install one that suits the driver in `nvidia-smi`, or set execution.device to cpu"
+        raise UserError(
+            f"this job holds GPU {','.join(gpus)}, which {torch_here} cannot use", do=do
+        )
 
 
 def report(name: str, began: float) -> None:
