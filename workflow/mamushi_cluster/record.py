@@ -20,30 +20,31 @@ UNDATED = ("examples", "model-card")
 
 
 class Record:
-    """The record of this folder. ``configfiles`` are what its configuration is read from."""
+    """The record of this folder."""
 
-    def __init__(self, configfiles: Iterable[Path] = ()) -> None:
-        self.configfiles = [*configfiles]
+    def __init__(self) -> None:
         self.entries: dict[str, dict[str, Any]] = read_json(RECORD) if RECORD.is_file() else {}
 
     def is_current(self, job: Job) -> bool:
         """Tell whether the outputs of a job are there, made from its inputs as they are now, by
-        this command or by Snakemake. Those are dated after their inputs then, as Snakemake asks."""
+        this command or, if they name their origin, by Snakemake. Those are dated after their inputs
+        then, as Snakemake asks."""
         if not all(path.is_file() for path in job.outputs):
             return False
-        entry = self.entries.get(str(job.outputs[0]), {})
+        entry, origins = self.entries.get(str(job.outputs[0]), {}), map(_origin, job.outputs)
         if entry.get("dates") == _dates(job.outputs):
             current = entry["origin"] == fingerprint(job.origin)
-        elif origins := [*filter(None, map(_origin, job.outputs))]:
+        else:
             # A manifest also names what its scores were made from, and a card raw files.
-            current = all(
+            agree = [
                 all(origin[name] == job.origin[name] for name in ("settings", "versions"))
                 and job.origin["inputs"].items() <= origin["inputs"].items()
-                for origin in origins
-            )
-        else:
-            current = _is_newer(job.outputs, [*job.inputs, *self.configfiles])
-        if current and not _is_newer(job.outputs, job.inputs):
+                for origin in filter(None, origins)
+            ]
+            current = bool(agree) and all(agree)
+        if current and max(_dates(job.inputs).values(), default=0) > min(
+            _dates(job.outputs).values()
+        ):
             for path in job.outputs:
                 os.utime(path)
         return current
@@ -64,12 +65,10 @@ def date_back(config: Mapping[str, Any]) -> list[str]:
     """Give an early date to the files that `mamushi rank` made and this configuration would make
     otherwise, on which Snakemake makes them again. Return those for which no date decides that, as
     the texts of a table: they are to be forced."""
-    if not RECORD.is_file():
-        return []
     forced = []
-    for first, entry in read_json(RECORD).items():
-        files = [Path(path) for path in entry["dates"] if Path(path).is_file()]
-        if not files or entry["dates"] != _dates(files) or _matches_settings(entry, config):
+    for first, entry in Record().entries.items():
+        files = [*filter(Path.is_file, map(Path, entry["dates"]))]
+        if _dates(files) != entry["dates"] or _matches_settings(entry, config):
             continue
         if entry["stage"] in UNDATED:
             forced.append(first)
@@ -98,11 +97,6 @@ def _matches_settings(entry: Mapping[str, Any], config: Mapping[str, Any]) -> bo
 
 def _dates(files: Iterable[Path]) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in files}
-
-
-def _is_newer(files: Sequence[Path], others: Sequence[Path]) -> bool:
-    first = min(path.stat().st_mtime_ns for path in files)
-    return all(path.stat().st_mtime_ns <= first for path in others)
 
 
 def _origin(path: Path) -> Mapping[str, Any]:

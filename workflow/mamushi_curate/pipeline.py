@@ -282,5 +282,5 @@ def open_pipeline(
     is_on_gpu = "source" in config["models"][cell["model"]]
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
     with hooks.only_run(), lease_gpus(is_on_gpu):
-        yield partial(Pipeline, cell=cell, record=Record([configfile]))
+        yield partial(Pipeline, cell=cell, record=Record())
     shutil.rmtree(paths.CLAIMS, ignore_errors=True)

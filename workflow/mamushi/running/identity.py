@@ -21,10 +21,9 @@ COMPUTING = ("mamushi_", *(f"mamushi.{room}" for room in ROOMS))
 
 
 @cache
-def of_stage(entry: str, *plug_ins: str) -> str:
-    """Return 16 hexadecimal digits for a stage, ``package.module.function``, and for modules that
-    it loads by name, ``package.module``. Raises ``OSError`` for a module that is not there."""
-    module, _, function = entry.rpartition(".")
+def of_stage(module: str, function: str, *plug_ins: str) -> str:
+    """Return 16 hexadecimal digits for a stage, a function of ``package.module``, and for modules
+    that it loads by name. Raises ``OSError`` for a module that is not there."""
     nodes = [node for node in _parsed(module).body if not _is_other_stage(node, function)]
     return _digest([*map(ast.unparse, nodes), of_modules(*_imports(nodes), *plug_ins)])
 

@@ -41,13 +41,11 @@ class Progress:
         if self.bar is not None:
             self.bar.set_postfix_str(note or self.bar.postfix or "", refresh=False)
             self.bar.update(units)
-            return
-        now = time.monotonic()
-        if now - self.printed < self.every and self.done < self.total:
-            return
-        self.printed, gone = now, int(now - self.began)
-        left = (self.total - self.done) * gone // max(self.done - self.start, 1)
-        line = f"{self.label}: {self.done}/{self.total} {self.unit}s"
-        line += f", {self.done / max(self.total, 1):.0%}"
-        line += f", {timedelta(0, gone)} gone, {timedelta(0, left)} left"
-        print(line + (f", {note}" if note else ""), file=sys.stderr, flush=True)
+        elif time.monotonic() - self.printed >= self.every or self.done >= self.total:
+            self.printed = time.monotonic()
+            gone = int(self.printed - self.began)
+            left = (self.total - self.done) * gone // max(self.done - self.start, 1)
+            line = f"{self.label}: {self.done}/{self.total} {self.unit}s"
+            line += f", {self.done / max(self.total, 1):.0%}"
+            line += f", {timedelta(0, gone)} gone, {timedelta(0, left)} left"
+            print(line + (f", {note}" if note else ""), file=sys.stderr, flush=True)

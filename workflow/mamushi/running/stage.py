@@ -38,7 +38,8 @@ Output = Annotated[Path, "output"]
 
 
 class Parameter(NamedTuple):
-    """A file or another option of a stage. ``role`` is ``input``, ``output`` or ``option``."""
+    """A file or another option of a stage. ``role`` is ``input``, ``output`` or ``option``;
+    ``default`` is ``inspect.Parameter.empty`` where a command has to name it."""
 
     name: str
     role: str
@@ -61,11 +62,6 @@ class Stage:
     module: ModuleType
 
     @property
-    def entry(self) -> str:
-        """Return the full name of its function."""
-        return f"{self.module.__name__}.{self.function.__name__}"
-
-    @property
     def is_on_gpu(self) -> bool:
         """Tell whether it computes on a GPU where there is one."""
         return self.function.__name__ in getattr(self.module, "GPU", ())
@@ -79,29 +75,26 @@ class Stage:
     def parameters(self) -> list[Parameter]:
         """Return its files and options, in the order of the signature."""
         hints = get_type_hints(self.function, include_extras=True)
-        return [
-            _parameter(name, hints[name], signature.default)
-            for name, signature in inspect.signature(self.function).parameters.items()
-            if name not in ("settings", "job")
-        ]
+        parameters = []
+        for name, signature in inspect.signature(self.function).parameters.items():
+            if name not in ("settings", "job"):
+                hint = hints[name]
+                if type(None) in get_args(hint):
+                    (hint,) = {*get_args(hint)} - {type(None)}
+                if is_list := get_origin(hint) is list:
+                    (hint,) = get_args(hint)
+                kind, role = get_args(hint) or (hint, "option")
+                parameters.append(Parameter(name, role, kind, is_list, signature.default))
+        return parameters
 
     def settings_text(self, config: Mapping[str, Any], **wildcards: Any) -> str:
         """Return the settings of a job with these wildcards, and the identity of its code, as the
         one text that is compared and handed over."""
-        settings = self.settings.of(config, **wildcards)
+        settings, name = self.settings.of(config, **wildcards), self.function.__name__
         plug_ins = settings.plug_ins() if hasattr(settings, "plug_ins") else ()
-        version = getattr(self.module, "VERSION", {}).get(self.function.__name__, 1)
-        code = {"code": identity.of_stage(self.entry, *plug_ins), "version": version}
-        return json.dumps({**settings.model_dump(), **code}, sort_keys=True)
-
-
-def _parameter(name: str, hint: Any, default: Any) -> Parameter:
-    if type(None) in get_args(hint):
-        (hint,) = {*get_args(hint)} - {type(None)}
-    if is_list := get_origin(hint) is list:
-        (hint,) = get_args(hint)
-    kind, role = get_args(hint) or (hint, "option")
-    return Parameter(name, role, kind, is_list, default)
+        version = getattr(self.module, "VERSION", {}).get(name, 1)
+        code = {"code": identity.of_stage(self.module.__name__, name, *plug_ins)}
+        return json.dumps({**settings.model_dump(), **code, "version": version}, sort_keys=True)
 
 
 @cache
@@ -154,24 +147,25 @@ class Job:
     def _files(self, role: str) -> dict[str, Path]:
         """Return the files by parameter; those of a list also by place."""
         files: dict[str, Path] = {}
-        for name, _, _, is_list, _ in (p for p in self.stage.parameters if p.role == role):
+        for name in (
+            parameter.name for parameter in self.stage.parameters if parameter.role == role
+        ):
             value = self.arguments[name]
-            if is_list:
-                files |= {f"{name}/{place}": path for place, path in enumerate(value or ())}
-            elif value is not None:
+            if isinstance(value, Path):
                 files[name] = value
+            else:
+                files |= {f"{name}/{place}": path for place, path in enumerate(value or ())}
         return files
 
 
 def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
     """Add the options of a stage to the parser of its command."""
-    for name, role, kind, is_list, default in stage.parameters:
-        is_required = default is inspect.Parameter.empty
-        # A rule without such a file leaves nothing behind the option.
-        count = "+" if is_required else "*" if is_list else "?"
-        words: dict[str, Any] = {"nargs": count} if is_list or default is None else {}
-        words |= {"required": True} if is_required else {"default": default}
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=role, **words)
+    for p in stage.parameters:
+        words: dict[str, Any] = {"required": True} if p.is_required else {"default": p.default}
+        if p.is_list or p.default is None:
+            # A rule without such a file leaves nothing behind the option.
+            words["nargs"] = "+" if p.is_required else "*" if p.is_list else "?"
+        parser.add_argument(f"--{p.name.replace('_', '-')}", type=p.kind, help=p.role, **words)
     how = f"JSON: the section `execution` of the configuration (or ${EXECUTION})"
     parser.add_argument("--execution", default=os.environ.get(EXECUTION, "{}"), help=how)
     summary = " ".join((stage.settings.__doc__ or "").split())
