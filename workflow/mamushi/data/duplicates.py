@@ -28,12 +28,10 @@ from mamushi.data.cells import some, store
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
-ROWS = 1024
-"""Texts of a block; at most 4096, whose numbers stand above the 52 bits of their hashes."""
+ROWS = 1024  # Texts of a block; at most 4096, whose numbers stand above 52 bits of their hashes.
 SLOTS, LEAST_SLOTS = 24, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
-_SLACK = 1e-9
-"""Share of a text by which a bound is loosened, for what rounding makes of t |x|."""
+_SLACK = 1e-9  # By which a bound is loosened, for what rounding makes of t |x|.
 _Places = NDArray[np.int64]
 
 

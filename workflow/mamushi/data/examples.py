@@ -15,7 +15,7 @@ from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError, located
-from mamushi.io.digests import of_text, versions
+from mamushi.io.digests import of_text
 from mamushi.io.tables import FORGET, RETAIN, SECTIONS
 
 STEPS = {
@@ -135,18 +135,6 @@ def _table(raw: Raw, section: NDArray[np.object_]) -> pa.Table:
             values = pa.array(values.to_pylist())
         columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values
     return pa.table(columns)
-
-
-def card(
-    settings: Mapping[str, Any], raw: Raw, counts: Mapping[str, Any], examples: str
-) -> dict[str, Any]:
-    """Return what the ``examples``, a table of that digest, were made from, and how: for
-    ``card.json``."""
-    return {
-        **{"dataset": settings["dataset"], "settings": dict(settings)},
-        **{"inputs": dict(raw.sources), "versions": versions()},
-        **{"counts": dict(counts), "examples": examples},
-    }
 
 
 def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:

@@ -8,10 +8,9 @@ that follows u (or the start) has probability
 The forget density is p1(x) = sum_c pi1_c q_c(x), the retain density p2 the same with weights pi2.
 In the lexical world components differ in their vocabulary: T_c(w | u) = T_c(w), and frequencies
 fall as 1/rank. In the world of transitions they differ in the order of words alone: T_c(w | u) = 1
-for the w that follows u in a ring of all concepts, B and the start are uniform, and so each word is
-as frequent as any other.
-Each occurrence of a concept takes one of its synonyms at random. That choice, and the length, are
-independent of the component and cancel in log p1(x)/p2(x), which is exact.
+for the w that follows u in a ring of all concepts, and B and the start are uniform. Each occurrence
+of a concept takes one of its synonyms at random: that, and the length, are independent of the
+component and cancel in log p1(x)/p2(x), which is exact.
 """
 
 from dataclasses import dataclass
@@ -23,13 +22,10 @@ from scipy.special import logsumexp
 
 Doubles = NDArray[np.float64]
 SYLLABLES = tuple(onset + nucleus for onset in "bdflmnrstv" for nucleus in "aeiou")
-TOPIC_SHAPE, BACKBONE_SHAPE = 1.0, 0.3
+TOPIC_SHAPE, BACKBONE_SHAPE, FLOOR = 1.0, 0.3, 1e-3
 """Shapes of the gamma variates that tilt a base distribution: the smaller, the fewer words carry
-most of the probability."""
-_FLOOR = 1e-3
-"""Added to each variate of the backbone, so that every concept may follow every other."""
-ConceptRows = NDArray[np.int16]
-"""Concepts, of which there are at most 5,000."""
+most of the probability; and what lets every concept of the backbone follow every other."""
+ConceptRows = NDArray[np.int16]  # At most 5,000 concepts.
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,7 @@ def make(
     world: str = "lexical",
     synonyms: int = 1,
 ) -> Mixture:
-    """Draw words, backbone and topics; ``weights`` of shape (2, C) are pi1 and pi2, ``vocabulary``
-    is the number of concepts."""
+    """Draw words, backbone and topics of ``vocabulary`` concepts; ``weights`` (2, C)."""
     rng, components = np.random.default_rng([seed, 0]), weights.shape[1]
     words = pseudo_words(vocabulary * synonyms, rng)
     if world == "transition":
@@ -69,7 +64,7 @@ def make(
             topic[ring, np.roll(ring, -1)] = 1
     else:
         zipf = 1 / np.arange(1, vocabulary + 1)
-        tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + _FLOOR
+        tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + FLOOR
         ranks = np.argsort(rng.random((components, vocabulary)), axis=1)
         topics = (zipf[ranks] * rng.gamma(TOPIC_SHAPE, size=ranks.shape))[:, None]
         topics /= topics.sum(axis=2, keepdims=True)

@@ -1,7 +1,5 @@
 """Words where there are no spaces between them: of a script that is written without, each character
-is one. Nothing is divided within what a reader takes
-for one character (a grapheme cluster: a letter with its marks, an emoji of several signs).
-"""
+is one (a grapheme cluster: a letter with its marks, an emoji of several signs)."""
 
 import re
 import unicodedata

@@ -8,7 +8,7 @@ from typing import Any
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
 from mamushi.config.sources import files, unlabelled, vector_files
 from mamushi.errors import UserError, located
-from mamushi.io.digests import content_digests
+from mamushi.io.digests import content_digests, versions
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.registry import plugin, readers_of
@@ -58,7 +58,6 @@ def examples(
     """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
     ``cache`` is a folder for downloads. Raises ``UserError``, with the dataset's name."""
     from mamushi.data.examples import build_examples
-    from mamushi.data.examples import card as data_card
 
     loader = plugin("dataset", settings.kind)
     if not loader.downloads and None in map(settings.loader.get, loader.files):
@@ -81,7 +80,9 @@ def examples(
     digest = sha256(examples)
     origin = {"examples": digest, "rows": _rows_of(settings) | about}
     parquet.write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
-    write_json(card, data_card(job.origin["settings"], raw, counts, digest))
+    made = {"dataset": settings.dataset, "settings": job.origin["settings"], "examples": digest}
+    made |= {"inputs": dict(raw.sources), "versions": versions(), "counts": counts}
+    write_json(card, made)
 
 
 def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:

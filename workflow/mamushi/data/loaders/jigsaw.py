@@ -50,16 +50,13 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     for path in paths:
         with located(path):
             table = pd.read_csv(path, dtype={"id": str}, keep_default_na=False)
-            places = [f"{path.name}, row {row + 1}" for row in table.index]
-            tables.append(table.assign(place=places))
+            tables.append(table.assign(place=[f"{path.name}, row {i + 1}" for i in table.index]))
     train, test, scores = tables
     with located(paths[2]):
         test = test.merge(scores.drop(columns="place"), "left", on="id", validate="one_to_one")
-        rows = pd.concat([train, test], ignore_index=True)
+        rows = pd.concat([train.assign(section=""), test.assign(section=EVALUATION)])
         if not rows[TOXIC].isin((UNSCORED, 0, 1)).all(axis=None):
             raise ValueError("labels are not all 0, 1 or -1")
-    sections = [None] * len(train) + [EVALUATION] * len(test)
-    rows["section"] = pd.Series(sections, dtype=object)
     scored = (rows[TOXIC] != UNSCORED).all(axis=1)
     graded = settings.get("forget") or TOXIC
     rows["forget"] = (rows[graded] == 1).any(axis=1)
@@ -73,7 +70,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         ids=rows["id"].tolist(),
         texts=rows["comment_text"].tolist(),
         forget=forget,
-        section=rows["section"].tolist(),
+        section=[section or None for section in rows["section"]],
         stratum=["toxic" if toxic else "safe" for toxic in forget],
         places=rows["place"].tolist(),
         labels={name: rows[name].to_numpy("int8") for name in TOXIC},

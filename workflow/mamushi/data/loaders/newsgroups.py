@@ -28,8 +28,6 @@ REPLY = re.compile(r"^(?:(?:re|fwd?)(?:[\[(^]?\d+[\])]?)?:\s*)+")
 """What a reply or a forward puts before the subject: ``re:``, ``re^2:``, ``fwd:``."""
 WAS = re.compile(r"\s*(?:[(\[{<]\s*was\b|[,;-]*\s*\bwas(?::|\s+re:)|\(fwd\)$).*$")
 """A note of what the subject was before: ``(was re: this)``."""
-Post = tuple[str, str, int, str]
-"""Subset, group, number, text."""
 
 
 class Settings(Section):
@@ -53,27 +51,26 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     from mamushi.data.raw import Raw
     from mamushi.io.files import sha256
 
-    if settings["path"] is None:
-        posts = list(_downloaded(cache))
-        source = next(cache.glob("20news-bydate*.pkz"))
-    else:
-        posts = list(_archived(source := Path(settings["path"])))
-    posts.sort(key=lambda post: (post[0] != "train", post[1], post[2]))
+    read = _archived(Path(settings["path"])) if settings["path"] else _downloaded(cache)
+    matches = [(POST.search(name), text) for name, text in read]
+    posts = [(match[1], match[2], int(match[3]), text) for match, text in matches if match]
+    source = Path(settings["path"] or next(cache.glob("20news-bydate*.pkz")))
+    posts.sort(key=lambda post: (post[0] != "train", *post[1:3]))
     with located(f"posts of {source}"):
-        subsets, groups, _, _ = zip(*posts, strict=True)
+        subsets, groups, _, texts = zip(*posts, strict=True)
     for group in settings["forget"]:
         if group not in groups:
             raise UserError(f"unknown group {group!r}", do=choices(group, set(groups)))
-    ids = [f"{subset}/{group}/{number}" for subset, group, number, _ in posts]
+    ids = ["/".join(map(str, post[:3])) for post in posts]
     return Raw(
         ids=ids,
-        texts=[strip_post(text) for *_, text in posts],
+        texts=[*map(strip_post, texts)],
         forget=np.isin(groups, settings["forget"]),
         section=[None] * len(posts),
         stratum=groups,
         places=[f"{source.name}, post {name}" for name in ids],
         labels={"group": groups, "subset": subsets},
-        group=[thread(text) for *_, text in posts] if settings.get("group") else None,
+        group=[*map(thread, texts)] if settings.get("group") else None,
         sources={source.name: sha256(source)},
     )
 
@@ -95,27 +92,25 @@ def thread(post: str) -> str | None:
     return None if subject.strip("<()> ") in ("", "none", "no subject") else subject
 
 
-def _archived(path: Path) -> Iterator[Post]:
-    """Iterate over the posts of the archive; nothing is unpacked, other members are ignored."""
+def _archived(path: Path) -> Iterator[tuple[str, str]]:
+    """Iterate over the names and texts of the files in the archive; nothing is unpacked."""
     import gzip
     import io
     import tarfile
 
-    with located(path):
-        # All of it, so that gzip compares its checksum.
-        content = io.BytesIO(gzip.decompress(path.read_bytes()))
-        with tarfile.open(fileobj=content) as tar:
-            for member in tar:
-                if (match := POST.search(member.name)) and (file := tar.extractfile(member)):
-                    yield match[1], match[2], int(match[3]), file.read().decode("latin-1")
+    # All of it, so that gzip compares its checksum.
+    with located(path), tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as tar:
+        for member in filter(tarfile.TarInfo.isreg, tar):
+            if file := tar.extractfile(member):
+                yield member.name, file.read().decode("latin-1")
 
 
-def _downloaded(cache: Path) -> Iterator[Post]:
-    """Iterate over the posts from scikit-learn, which keeps them in ``cache``."""
+def _downloaded(cache: Path) -> Iterator[tuple[str, str]]:
+    """Iterate over the same from scikit-learn, which keeps them in ``cache``."""
     from sklearn.datasets import fetch_20newsgroups
 
     cache.mkdir(parents=True, exist_ok=True)
     bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
-    for name, text in zip(bunch.filenames, bunch.data, strict=True):
-        subset, group, number = POST.search(Path(str(name)).as_posix()).groups()  # type: ignore[union-attr]
-        yield subset, group, int(number), text
+    yield from zip(
+        (Path(str(file)).as_posix() for file in bunch.filenames), bunch.data, strict=True
+    )
