@@ -40,8 +40,8 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
     words += ["--retain", "`class` in [1, 2]", "--evaluation", "0.2", "--out", out]
     command("init", *words)
     said = capsys.readouterr().out
-    assert "forget: 22 rows; retain: 40 rows; neither: 1\n" in said
-    assert "left out: exact_duplicates 1, cross_posts 2\n" in said
+    left_out = "neither forget nor retain: 1; exact_duplicates: 1; cross_posts: 2"
+    assert f"forget: 22 rows; retain: 40 rows; {left_out}\n" in said
     assert "ranked: 16 forget texts against 31 retain texts" in said
     assert "qwen2, tokenizer with " in said
     text = out.read_text(encoding="utf-8")

@@ -59,8 +59,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     card, trained = "card of the base model", "tensors, the later over the earlier"
     model.add_argument("--model-card", type=Path, help=card)
     model.add_argument("--trained", nargs="+", type=Path, help=trained)
-    dtype = "of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)"
-    model.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help=dtype)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -131,13 +129,12 @@ def _write_model(folder: Path, args: argparse.Namespace) -> None:
         if overlay(path, model):
             raise UserError("is an edit of logits, which no folder of weights has", where=path)
     merge_adapters(model)
-    model.to(torch.float32 if args.dtype == "fp32" else torch.bfloat16)
+    model.to(torch.float32)
     model.config.use_cache = True
     with writing_safetensors():
         model.save_pretrained(folder)
     open_tokenizer(args.model_card).save_pretrained(folder)
-    made_from = {"dtype": args.dtype, "inputs": digests, "versions": versions()}
-    write_json(folder / "mamushi.json", made_from)
+    write_json(folder / "mamushi.json", {"inputs": digests, "versions": versions()})
 
 
 def _check_order(card: str, trained: list[Path]) -> None:

@@ -17,7 +17,6 @@ import yaml
 from mamushi.commands import _as_json
 from mamushi.config.complete import complete
 from mamushi.config.sections import Refits
-from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
 from mamushi.io.copies import display_url, local_path
@@ -30,15 +29,6 @@ BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
 OF_CORPUS = (0.01, 0.05, 0.1)
 """The same of a corpus that nobody labelled."""
-LABELLED = "stack"
-"""How a table is ranked in which a column marks the domain; `mamushi` trains networks for it."""
-EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
-"""How a corpus is ranked by examples, and by hits of terms, whose words find the same hits again:
-few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
-TOKENS = "token_unigram"
-"""How tokens are ranked beside the texts: without a training."""
-BY_WORDS = {"words": 128}
-"""The vectors of a table without a model, and without vectors."""
 MINE = Path("mine.yaml")
 OPTIONS = """
 text COL: column with the text or a conversation; or as prompt,completion
@@ -116,7 +106,7 @@ def write_configuration(args: argparse.Namespace) -> None:
     if args.out.suffix.lower() not in (".yaml", ".yml"):
         raise UserError("is no name of a configuration", where=args.out, do="end it in .yaml")
     if args.data is None:
-        raise UserError("DATA is missing", do="give the table of texts (a file or folder)")
+        raise UserError("DATA is missing", do="give the table of texts")
     if not (args.text and (args.forget or args.like or args.terms)):
         from mamushi_curate.tables import readers
         from mamushi_curate.tables.lines import Dialect
@@ -144,13 +134,14 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
     names = {name: option(name) for name in ("data", *BESIDE, "label", "embeddings")}
     files = {name: _options.fetch(value)[0] for name, value in names.items() if value}
     screen, held_out = option("screen"), option("evaluation")
-    forget = {
+    marks = {
         "where": option("forget"),
         **{name: files.get(name) for name in BESIDE},
         "screen": int(screen) if screen and screen.is_integer() else screen,
         "fair": sorted({*(option("fair") or ())}) or None,
         "text": option("like_text"),
     }
+    forget = _without_none(marks)
     windows = {"words": option("windows"), "action": "cut" if option("cut") else "remove"}
     sections = {"inference": round(1 - held_out, 6), "evaluation": held_out} if held_out else None
     table = {
@@ -159,7 +150,7 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
         "text": option("text"),
         "id": option("id"),
         "group": option("group"),
-        "forget": _without_none(forget),
+        "forget": forget,
         "retain": option("retain") and {"where": option("retain")},
         "sections": sections or {"inference": 1},
         "part": option("part"),
@@ -169,14 +160,14 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
         "windows": windows if option("cut") or windows["words"] is not None else None,
     }
     source = option("model")
-    embedder: dict[str, Any] = {"embeddings": dict(BY_WORDS)}
+    embedder: dict[str, Any] = {"embeddings": {"words": 128}}
     if source:
         embedder = {**find_model(source), "contaminated": True}
     elif "embeddings" in files:
         embedder = {"embeddings": find_vectors(files["embeddings"])}
     dataset = _name(_options.local_path(files["data"]).name, "texts")
     model = _name(Path(option("embeddings") or source or "words").name, "model")
-    usual = usual_selectors(table, bool(source))
+    usual = usual_selectors(forget, bool(source))
     chosen = option("selectors") or [*usual]
     settings = {} if option("selectors") else _without_none(usual)
     grid = {"datasets": [dataset], "models": [model], "seeds": [0], "budgets": option("budgets")}
@@ -193,11 +184,15 @@ def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def usual_selectors(table: Mapping[str, Any], has_model: bool) -> dict[str, Any]:
-    """Return the selectors that suit a table, by name their settings, if any."""
-    if unlabelled(table):
-        return HITS if "terms" in table["forget"] else {EXAMPLES: None}
-    return {LABELLED: None, **({TOKENS: None} if has_model else {})}
+def usual_selectors(forget: Mapping[str, Any], has_model: bool) -> dict[str, Any]:
+    """Return the selectors that suit what marks a domain, by name their settings, if any. The words
+    of terms find the same hits again: few texts, and some of their kind among the rest, need a
+    strong penalty (studies/unlabelled)."""
+    if "terms" in forget:
+        return {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
+    if "like" in forget:
+        return {"mamushi_words": None}
+    return {"stack": None, **({"token_unigram": None} if has_model else {})}
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -220,24 +215,15 @@ def describe(config: dict[str, Any]) -> None:
     else:
         raw, counts = read_counts(full, dataset)
         settle_budgets(config, counts)
-        dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
-        gone = [f"{step} {rows:,}" for step, rows in dropped.items() if rows]
-        forget, neither = int(raw.forget.sum()), sum(raw.dropped.values())
-        rows = (
-            f"forget: {forget:,} rows; retain: {len(raw.ids) - forget:,} rows; neither: {neither}"
-        )
+        forget = int(raw.forget.sum())
+        said = f"forget: {forget:,} rows; retain: {len(raw.ids) - forget:,} rows"
         if "corpus" in counts:
             kind = "hits" if "terms" in settings["forget"] else "examples"
-            rows = (
-                f"{kind}: {counts['sections'][INFERENCE][FORGET]:,}; {counts['of_corpus']:,} rows"
-            )
-        roles = raw.extra_metadata.get("roles")
-        print(f"  {rows}" + (f"; turns of {', '.join(roles)}" if roles else ""))
-        print(
-            f"  left out: {', '.join(gone) or 'nothing'}",
-            f"  ranked: {ranked_texts(counts)}",
-            sep="\n",
-        )
+            said = f"{kind}: {counts['sections'][INFERENCE][FORGET]:,}; {len(raw.ids):,} texts"
+        dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
+        for reason, rows in {**raw.dropped, **dropped}.items():
+            said += f"; {reason}: {rows:,}" if rows else ""
+        print(f"  {said}\n  ranked: {ranked_texts(counts)}")
     print(describe_model(model))
 
 

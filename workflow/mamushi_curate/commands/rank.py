@@ -24,12 +24,6 @@ from mamushi_curate.pipeline import FIGURE, fits_one_process, open_pipeline
 
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
 """What is laid over a configuration to do without refits."""
-LATER = "How certain they are comes next; what is there stays when you stop it."
-MISSING = (
-    "Left out by --quick: how certain the lists are, what to expect of them, how many to remove. "
-    "mamushi rank goes on with that."
-)
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `init`, and how to run."""
@@ -63,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
         return status
     is_shown = is_here and not (is_seen or args.quick)
     show.show(paths.RESULTS, texts=not is_shown, as_json=args.json)
-    if args.quick and not args.json:
-        print(f"\n{MISSING}\n", flush=True)
     return 0
 
 
@@ -81,7 +73,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
             lists.make()
             if not args.quick and not args.json:
                 show.show(paths.RESULTS, tokens=False)
-                print(f"\n{LATER}\n", flush=True)
+                print("\nHow certain they are comes next.\n", flush=True)
         if not args.quick:
             ranking = pipeline(config)
             ranking.want_lists()
