@@ -38,8 +38,6 @@ unlearning = {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}
 """A change of config.yaml, and how the line begins that tells of it."""
 
 OF_MINIMAL = """
-unlearning.lists = {mine: /no/such/list.txt}
-    unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file
 unlearners.retraining = {kind: salun}
     unlearners.retraining: this name is taken in the tables; choose another
 datasets.a;b = {kind: synthetic}

@@ -17,7 +17,7 @@ from pydantic import create_model
 from mamushi.config import sections
 from mamushi.config.kinds import Config, ConfigError, Section, read_section, refuse
 from mamushi.config.selectors import derives, kind_of, of_texts, scores_both
-from mamushi.config.sources import files, vector_files
+from mamushi.config.sources import files
 from mamushi.errors import UserError, choices
 from mamushi.io.tabular import no_file
 from mamushi.registry import additions, plugin, plugins
@@ -49,10 +49,10 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
                 mistakes += error.lines
     refuse(mistakes)
     _define_used(full)
+    refuse(_check_names(full))
     _fill_axes(full)
     for dataset in full["datasets"].values():
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
-    refuse(_check_names(full))
     rooms = [added.check for added in additions("config")]
     refuse(line for check in (_check_values, _check_files, *rooms) for line in check(full))
     return full
@@ -159,8 +159,8 @@ def used(full: Config, section: str) -> list[str]:
 
 
 def _check_names(full: Config) -> Iterator[str]:
-    """Yield a line for each name that nothing defines, at the key where it stands first."""
-    names = [(f"{at}.{k}", k, axes.get(k, ())) for at, axes in comparisons(full) for k in NAMED]
+    """Yield a line for each name that nothing defines."""
+    names = [(f"{at}.{k}", k, axes.get(k) or ()) for at, axes in comparisons(full) for k in NAMED]
     names += [("removal.ratio", "selectors", [full["removal"]["ratio"]])]
     names += [("evidence.compared", "selectors", full["evidence"]["compared"])]
     for name in full["selectors"]:
@@ -170,14 +170,11 @@ def _check_names(full: Config) -> Iterator[str]:
         pretrained = model.get("pretraining", {}).get("datasets", ())
         names += [(f"models.{name}.base", "models", filter(None, [model.get("base")]))]
         names += [(f"models.{name}.pretraining.datasets", "datasets", pretrained)]
-    unknown: dict[tuple[str, str], str] = {}
     for at, section, listed in names:
-        for name in listed:
-            if name not in full[section]:
-                unknown.setdefault((section, name), at)
-    for (section, name), at in unknown.items():
         kinds = plugins(section[:-1]) if section in ("selectors", "unlearners") else {}
-        yield f"{at}: unknown {section[:-1]} {name!r}; {choices(name, {*full[section], *kinds})}"
+        for name in (name for name in listed if name not in full[section]):
+            known = choices(name, {*full[section], *kinds})
+            yield f"{at}: unknown {section[:-1]} {name!r}; {known}"
     for name in full["unlearners"].keys() & {*RESERVED}:
         yield f"unlearners.{name}: this name is taken in the tables; choose another"
 
@@ -209,19 +206,13 @@ def _check_values(full: Config) -> Iterator[str]:
 
 
 def _check_files(full: Config) -> Iterator[str]:
-    """Check that what is used has its files, where a path is given."""
-    lists = full["unlearning"]["lists"].items()
-    wanted = {f"unlearning.lists.{name}": [path] for name, path in lists if path}
-    for name in used(full, "models"):
-        if "embeddings" in full["models"][name]:
-            wanted[f"models.{name}.embeddings.path"] = vector_files(full["models"][name])
+    """Check that the datasets that are used have their files, where a path is given."""
     for name in used(full, "datasets"):
         try:
-            wanted[f"datasets.{name}"] = files(full["datasets"][name])
+            paths = [Path(path) for path in files(full["datasets"][name])]
         except UserError as error:
             yield f"datasets.{name}: {error}"
-    for at, paths in wanted.items():
-        # What the workflow makes itself, or fetches, may not be there yet.
-        for path in (path for path in map(Path, paths) if path.parts[0] != "results"):
-            if not path.is_file():
-                yield f"{at}: {str(path)!r} is not allowed; {no_file(path)}"
+            continue
+        # What the workflow fetches may not be there yet.
+        for path in (path for path in paths if path.parts[0] != "results" and not path.is_file()):
+            yield f"datasets.{name}: {str(path)!r} is not allowed; {no_file(path)}"
