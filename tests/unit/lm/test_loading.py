@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from mamushi.cli import main
 from mamushi.errors import UserError, error_line
-from mamushi.io.files import sha256, write_json
-from mamushi.io.tensors import trained_metadata
+from mamushi.io.files import sha256, trained_metadata, write_json
 from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
 

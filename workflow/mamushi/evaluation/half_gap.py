@@ -27,8 +27,7 @@ from mamushi.evaluation.intervals import Floats, contrast, finite_or_none
 from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
-from mamushi.io.names import label
-from mamushi.io.rst import list_table
+from mamushi.io.names import label, list_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,7 @@ from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths, schemas
-from mamushi.io.names import label
-from mamushi.io.rst import list_table
+from mamushi.io.names import label, list_table
 from mamushi.io.tables import FORGET, read_table
 
 SOURCES = ("base", "contaminated", "beta0", "gold")

@@ -23,8 +23,7 @@ from mamushi.evaluation.masking import mask
 from mamushi.io import digests, paths, schemas
 from mamushi.io.domains import FORGET, INFERENCE
 from mamushi.io.files import read_json
-from mamushi.io.names import label
-from mamushi.io.rst import list_table
+from mamushi.io.names import label, list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE_REFIT, Refit

@@ -9,7 +9,7 @@ import os
 import shutil
 import socket
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,21 @@ def read_plain_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file of another program. Raises ``UserError`` when it is missing or damaged."""
     with reading(path, do="make it again"):
         return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+
+
+def header(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return ``metadata`` (JSON) as safetensors stores it, in one key: it writes several in an
+    order that changes from run to run."""
+    return {"mamushi": json.dumps(metadata, sort_keys=True)}
+
+
+def trained_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a file of trained tensors was made from. Raises ``UserError`` when it is missing
+    or damaged."""
+    from safetensors import safe_open
+
+    with reading(path), safe_open(path, "np") as file:
+        return dict(json.loads((file.metadata() or {})["mamushi"]))
 
 
 def _checksum(value: Any) -> str:

@@ -16,8 +16,7 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.io.files import IS_SECONDARY, atomic
-from mamushi.io.tensors import header, trained_metadata
+from mamushi.io.files import IS_SECONDARY, atomic, header, trained_metadata
 from mamushi.lm import head, parameters, sharding
 
 # How safetensors, written in Rust, reports a full disk.

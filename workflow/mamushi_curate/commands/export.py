@@ -17,8 +17,7 @@ from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.digests import versions
 from mamushi.io.domains import INFERENCE
-from mamushi.io.files import sha256, write_json, write_text
-from mamushi.io.tensors import trained_metadata
+from mamushi.io.files import sha256, trained_metadata, write_json, write_text
 from mamushi.registry import load, plugins
 from mamushi_curate.commands import _options
 

@@ -20,9 +20,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from mamushi.errors import UserError, located
 from mamushi.io import digests, paths
 from mamushi.io.digests import provenance
-from mamushi.io.files import atomic, read_json
+from mamushi.io.files import atomic, header, read_json
 from mamushi.io.tables import read_metadata
-from mamushi.io.tensors import header
 from mamushi.lm.tokens import CHATS
 from mamushi.registry import plugin
 from mamushi.selection import linear

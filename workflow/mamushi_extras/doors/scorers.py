@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from mamushi.errors import UserError
-from mamushi.io.tensors import trained_metadata
+from mamushi.io.files import trained_metadata
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.linear import count_ngrams, count_words
 from mamushi_extras.unlabelled.screen import rarity_of

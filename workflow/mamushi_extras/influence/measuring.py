@@ -31,8 +31,7 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
-from mamushi.io.files import atomic
-from mamushi.io.tensors import header
+from mamushi.io.files import atomic, header
 from mamushi.lm import sharding
 from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll

@@ -3,7 +3,7 @@
 from docutils.core import publish_doctree
 from docutils.nodes import entry, title
 
-from mamushi.io.rst import list_table
+from mamushi.io.names import list_table
 
 TEXTS = [
     "f*** you",
