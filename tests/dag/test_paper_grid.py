@@ -53,16 +53,6 @@ def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path
     assert jobs({"studies": {"estimator": None}}) == (2, 0)
 
 
-def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
-    science = yaml.safe_load((ROOT / "studies/real/config.yaml").read_text(encoding="utf-8"))
-    folder = tmp_path / science["models"]["smollm2"]["source"]
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    jobs = counted(tmp_path, "all", "studies", config=science)
-    assert (jobs["examples"], jobs["model_card"]) == (1, 1)
-    assert (jobs["retrain"], jobs["endpoint"]) == (7 * 3, 3)
-
-
 def literal(folder: Path, *words: str) -> dict[str, int]:
     """Jobs of the profile of the paper to the letter, of one seed."""
     profile = ("--profile", ROOT / "profiles/paper-literal", "--config", "grid={seeds: [0]}")

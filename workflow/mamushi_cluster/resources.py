@@ -29,17 +29,12 @@ def _of_attempt(need: Callable[[Any], float]) -> Resource:
     return lambda wildcards, attempt: attempt * math.ceil(need(wildcards))
 
 
-def _is_counted(job: Any) -> bool:
-    """Return whether a job's texts are counted: they are when the job starts."""
-    return os.path.exists(paths.DATA_CARD.format(dataset=job.dataset))
-
-
 class JobResources:
     """The resources of the jobs of a configuration."""
 
     def __init__(self, config: Config) -> None:
         self.config, models = config, config["models"]
-        self.tiny = {name for name in models if "family" in config["models"][name]}
+        self.tiny = {name for name in models if "family" in models[name]}
         self.sizes = {name: model_size(config, name) for name in models}
         count = config["execution"]["gpus_per_job"]
         large = {name for name in models if not grid.no_language_model(config, name)}
@@ -62,7 +57,7 @@ class JobResources:
 
     def cores(self, large: int) -> Any:
         """Return threads: one for a tiny model, whose products are too small to share."""
-        return (lambda wildcards: self._by_model(wildcards, 1, large)) if self.tiny else large
+        return (lambda job: 1 if job.model in self.tiny else large) if self.tiny else large
 
     def minutes(self, rule: str) -> Resource:
         """Return the minutes of a rule: 15, and twice what the plan expects of its work."""
@@ -71,36 +66,35 @@ class JobResources:
             if job.model in self.tiny:
                 return 15 + TINY_MINUTES * self._millions(job)
             at = ((name, getattr(job, name)) for name in WILDCARDS if hasattr(job, name))
-            return 15 + 2 / 60 * (self._seconds(rule, _is_counted(job), *at) or 0.0)
+            return 15 + 2 / 60 * (self._seconds(rule, self._is_counted(job), *at) or 0.0)
 
         return _of_attempt(need)
 
-    def of_texts(self, start: float, slope: float) -> Resource:
-        """Return megabytes or minutes: ``start``, and ``slope`` for every million texts of the
-        dataset."""
-        return _of_attempt(lambda job: start + slope * self._millions(job))
+    def amount(self, small: float, large: float | None = None, texts: float = 0) -> Resource:
+        """Return megabytes or minutes: ``small``, of a job with a model that is not tiny ``large``,
+        and ``texts`` for every million texts of the dataset."""
 
-    def of_model(self, small: int, large: int, texts: float = 0) -> Resource:
-        """Return megabytes or minutes: ``small`` for a tiny model, else ``large``; and ``texts``
-        for every million texts of the dataset."""
-        return _of_attempt(
-            lambda job: self._by_model(job, small, large) + texts * self._millions(job)
-        )
+        def need(job: Any) -> float:
+            start = small if large is None or job.model in self.tiny else large
+            return start + texts * self._millions(job)
 
-    def _by_model(self, job: Any, small: int, large: int) -> int:
-        return small if job.model in self.tiny else large
+        return _of_attempt(need)
+
+    def _is_counted(self, job: Any) -> bool:
+        """Return whether a job's texts are counted: they are when the job starts."""
+        return os.path.exists(paths.DATA_CARD.format(dataset=job.dataset))
 
     def _millions(self, job: Any, *sections: str) -> float:
         """Return the millions of texts of a job's dataset, in these sections or in all."""
-        texts = self._texts(job.dataset, _is_counted(job))
+        texts = self._texts(job.dataset, self._is_counted(job))
         return sum(sum(texts.get(name, {}).values()) for name in sections or texts) / 1e6
 
     def _model(self, job: Any) -> float:
         """Return the megabytes of a job with a model in the memory of its node: libraries and data
         (16 GB) and for every billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors
-        that are trained and, while a checkpoint is written, 2.6 GB of these with their moments:
-        5.5, and a tenth to spare. Where all is trained, these are 4 and 12: 18, and a tenth.
-        Where several GPUs share the model, the first process opens it, and others have 4 GB."""
+        that are trained and, while a checkpoint is written, 2.6 GB of these with their moments, and
+        a tenth to spare; 4 and 12 where all is trained. Of GPUs that share the model the first
+        process opens it, and others have 4 GB."""
         if job.model in self.tiny:
             return 4000
         is_whole = self.config["models"][job.model]["training"]["method"] == "full"
@@ -117,4 +111,4 @@ class JobResources:
         examples = min(n, selector.get("fit_sample") or n) * min(fits, THREADS)
         copied = 0 if selector["kind"] == "mamushi" else 8 * examples
         texts = (n * 1000 + copied * self.sizes[job.model].hidden_size) / 1e6
-        return self._by_model(job, 4000, 16000) + texts
+        return (4000 if job.model in self.tiny else 16000) + texts

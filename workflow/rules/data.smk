@@ -19,8 +19,8 @@ rule examples:
     conda:
         "../../envs/mamushi.yaml"
     resources:
-        mem_mb=RESOURCES.of_texts(8000, 4000),
-        runtime=RESOURCES.of_texts(60, 20),
+        mem_mb=RESOURCES.amount(8000, texts=4000),
+        runtime=RESOURCES.amount(60, texts=20),
     params:
         settings=settings("examples", "dataset"),
     shell:

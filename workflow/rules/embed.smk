@@ -44,8 +44,8 @@ rule import_embeddings:
         "../../envs/mamushi.yaml"
     resources:
         # Vectors of width 4096 in float16, twice.
-        mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
-        runtime=RESOURCES.of_model(30, 60, texts=20),
+        mem_mb=RESOURCES.amount(4000, 16000, texts=20000),
+        runtime=RESOURCES.amount(30, 60, texts=20),
     params:
         settings=settings("import-embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),

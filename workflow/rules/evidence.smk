@@ -39,8 +39,8 @@ rule frontier:
     conda:
         "../../envs/mamushi.yaml"
     resources:
-        mem_mb=RESOURCES.of_model(4000, 16000),
-        runtime=RESOURCES.of_model(30, 60),
+        mem_mb=RESOURCES.amount(4000, 16000),
+        runtime=RESOURCES.amount(30, 60),
     params:
         settings=settings("frontier", *CELL),
     shell:
@@ -108,8 +108,8 @@ rule geometry:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        mem_mb=RESOURCES.of_model(4000, 16000),
-        runtime=RESOURCES.of_model(30, 60),
+        mem_mb=RESOURCES.amount(4000, 16000),
+        runtime=RESOURCES.amount(30, 60),
     params:
         settings=settings("geometry", *CELL),
     shell:

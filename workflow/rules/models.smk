@@ -65,8 +65,8 @@ rule tokens:
     conda:
         "../../envs/mamushi.yaml"
     resources:
-        mem_mb=RESOURCES.of_texts(8000, 2000),
-        runtime=RESOURCES.of_texts(60, 20),
+        mem_mb=RESOURCES.amount(8000, texts=2000),
+        runtime=RESOURCES.amount(60, texts=20),
     params:
         settings=settings("tokens"),
     shell:

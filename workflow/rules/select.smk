@@ -17,7 +17,7 @@ rule score:
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
-        runtime=RESOURCES.of_texts(60, 600),
+        runtime=RESOURCES.amount(60, texts=600),
     params:
         settings=settings("score", "selector", "seed"),
     shell:
@@ -42,7 +42,7 @@ rule refits:
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
-        runtime=RESOURCES.of_texts(60, 3000),
+        runtime=RESOURCES.amount(60, texts=3000),
     params:
         settings=settings("refits", "selector", "seed"),
     shell:

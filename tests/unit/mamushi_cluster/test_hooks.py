@@ -163,13 +163,3 @@ def test_a_run_holds_its_folder_for_as_long_as_snakemake_lives(
     until(lambda: snakemake not in at_work(folder))
     (folder / "slow").unlink()
     assert started().wait(60) == 0, (folder / "said").read_text()
-
-
-def test_a_job_that_is_ended_from_outside_has_failed(folder: Path, started: Start) -> None:
-    process = started()
-    until(lambda: job_began(folder))
-    os.kill(int((folder / "began").read_text()), signal.SIGTERM)
-    assert process.wait(60) == 1
-    assert "Error in rule first" in (folder / "said").read_text()
-    (folder / "slow").unlink()
-    assert started().wait(60) == 0

@@ -96,18 +96,6 @@ def test_a_list_at_a_budget_of_one_s_own(
     assert len(lines) == 3
 
 
-def test_a_list_is_of_texts(
-    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    both = {"extends": "paper", "grid": {**GRID, "selectors": ["lr_cos", "token_unigram"]}}
-    Path("mine.yaml").write_text(yaml.safe_dump(both), encoding="utf-8")
-    assert main(["list", "--budget", "0.2"]) == 0
-    listed = capsys.readouterr().out.splitlines()
-    assert listed and all("/removals/lr_cos/" in path for path in listed)
-    assert main(["list", "--budget", "0.2", "--selector", "token_unigram"]) == 2
-    assert "token_unigram ranks tokens and lists no text" in capsys.readouterr().err
-
-
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]]:
     """Targets and configurations that the workflow was started with; it makes nothing."""
@@ -169,14 +157,3 @@ def test_unlearn_adds_the_list_to_the_configuration(
     assert main(["unlearn", "agreed on.txt", "--unlearner", "logit_bias"]) == 0
     said = capsys.readouterr().out
     assert "/logit_bias/lists/agreed-on/" in said and "export" not in said
-
-
-def test_a_target_that_is_not_there_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Which takes a look at the workflow; bad_input.yaml has what does not."""
-    words = ["plan", "removal", "--configfile", str(ROOT / "config.yaml")]
-    assert main(words) == 2
-    *_, line, last = capsys.readouterr().err.splitlines()
-    assert line.startswith("No rule to produce removal ")
-    assert last.startswith("mamushi plan: error: the dry run failed; ")
