@@ -31,14 +31,14 @@ def test_what_was_read_and_written_is_returned(tmp_path: Path) -> None:
         assert not (tmp_path / "out").exists()
         seen.append(done)
 
-    done = rewrite(data, tmp_path / "out", RowRemoval(["4", "8"], "id"), record=record)
+    done = rewrite(data, tmp_path / "out", RowRemoval({"4", "8"}, "id"), record=record)
     assert seen == [done] and len(done.written) == 3
     assert done.read == {path.name: sha256(path) for path in data.iterdir()}
     assert done.written == {path.name: sha256(path) for path in (tmp_path / "out").iterdir()}
     assert readers.read_file_columns(data, ["id"]).digests == done.read
     one = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": ["1", "2"]}), one)
-    done = rewrite(one, tmp_path / "b.parquet", RowRemoval(["1"], "id"))
+    done = rewrite(one, tmp_path / "b.parquet", RowRemoval({"1"}, "id"))
     assert done.read == readers.read_file_columns(one, ["id"]).digests == {"a.parquet": sha256(one)}
     assert done.written == {"b.parquet": sha256(tmp_path / "b.parquet")}
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     was = sha256(data)
     monkeypatch.setattr(Meddling, "happens", lambda: os.replace(other, data))
     out = tmp_path / f"out{ending.removesuffix('.zip')}"
-    done = rewrite(data, out, Meddling(["1"], "id"))
+    done = rewrite(data, out, Meddling({"1"}, "id"))
     assert done.read == {data.name: was} and sha256(data) != was
     assert readers.read_file_columns(out, ["id"]).columns == {"id": ["2"]}
 
@@ -103,5 +103,5 @@ def test_a_file_that_is_written_while_it_is_read_is_refused(
 
     monkeypatch.setattr(Meddling, "happens", write)
     with pytest.raises(Exception, match=r"has changed while|in footer|Tried reading"):
-        rewrite(data, out, Meddling(["1"], "id"))
+        rewrite(data, out, Meddling({"1"}, "id"))
     assert [*tmp_path.iterdir()] == [data]
