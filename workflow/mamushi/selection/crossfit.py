@@ -81,12 +81,12 @@ def cross_fit(
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
     folds = [stratified_folds(pool.forget, k, fold_seed, pool.groups) for fold_seed in seeds]
     # One split for all repeats: an average over splits of their own would learn from all examples.
-    half = None if pool.half is None else _halves(pool, folds[0], seed) == pool.half
-    tasks = [
-        task
-        for fold, fold_seed in zip(folds, seeds, strict=True)
-        for task in _tasks(pool, fold, k, fold_seed, half, settings.get("fit_sample"))
-    ]
+    used = np.ones(len(pool.ids), dtype=np.bool_)
+    if pool.half is not None:
+        used = _halves(pool, folds[0], seed) == pool.half
+    tasks = list[Task]()
+    for fold, fold_seed in zip(folds, seeds, strict=True):
+        tasks += _tasks(pool, fold, fold_seed, used, settings.get("fit_sample"))
     fits: Iterable[Fit] = estimate(tasks) if together else side_by_side(estimate, tasks)
     by_task, remarks = list[Doubles](), list[dict[str, Any]]()
     with Progress(len(tasks), name, "fold") as progress:
@@ -119,23 +119,19 @@ def average(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> 
 
 
 def _tasks(
-    pool: Pool,
-    fold: NDArray[np.int16],
-    k: int,
-    seed: int,
-    half: NDArray[np.bool_] | None,
-    fit_sample: int | None,
+    pool: Pool, fold: NDArray[np.int16], seed: int, used: NDArray[np.bool_], most: int | None
 ) -> Iterator[Task]:
-    """Yield the task of each fold; on a ``half`` (n,) of the examples with seeds of its own."""
-    used = np.ones(len(fold), dtype=np.bool_) if half is None else half
+    """Yield the task of each fold, which fits on those of the examples that are ``used`` (n,), or a
+    sample of ``most`` of them; on a half with seeds of its own."""
+    k = int(fold.max()) + 1
     # Zeros at the end change no seed.
     draw = [] if pool.half is None else [pool.half + 1]
     totals = sums(pool, np.where(used, fold, k), k + 1)
     for i in range(k):
         train = np.flatnonzero(used & (fold != i))
-        if fit_sample is not None and len(train) > fit_sample:
+        if most is not None and len(train) > most:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
-            train = train[draw_sample(pool.forget[train], fit_sample, rng)]
+            train = train[draw_sample(pool.forget[train], most, rng)]
         held, standard = np.flatnonzero(fold == i), totals.standard([j for j in range(k) if j != i])
         of_task = (*standard, derive_seed(seed, i, *draw), pool.groups)
         task = Task(pool.embeddings, pool.forget, train, held, *of_task)

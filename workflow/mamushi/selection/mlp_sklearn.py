@@ -30,7 +30,7 @@ def raw_logits(model: MLPClassifier, x: NDArray[np.float32]) -> NDArray[np.float
 
 def fit_classifiers(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator[Fit]:
     """Yield held-out logits of each task, in their order, by ``MLPClassifier`` with balanced
-    weights. ``settings`` are those of the selector ``mamushi``."""
+    weights and the settings of ``mamushi``."""
 
     def fit(task: Task) -> Fit:
         y = task.forget[task.train]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,21 +15,16 @@ if TYPE_CHECKING:
 
     from mamushi.selection.arrays import Doubles
 
-    Strings: TypeAlias = NDArray[np.object_]
-
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The result of a selector.
-
-    ``scores`` (n,) in the order of the pool: higher is removed earlier; NaN for retain examples
+    """``scores`` (n,) in the order of the pool: higher is removed earlier; NaN for retain examples
     that have none. ``fold`` (n,): the fold in which an example was held out. ``order`` (n1,):
     positions of the forget examples, from a selector that defines an order rather than a score.
-    ``details`` are ready for JSON.
-    """
+    ``details`` are ready for JSON."""
 
     scores: Doubles
     fold: NDArray[np.int16] | None = None
@@ -48,13 +43,13 @@ class Pool:
     of rooms beside the core, as are the steps.
     """
 
-    ids: Strings
+    ids: NDArray[np.object_]
     forget: NDArray[np.bool_]
     embeddings: NDArray[np.float16]
     truth: Doubles | None = None
     base: Scored | None = None
     half: int | None = None
-    texts: Strings | None = None
+    texts: NDArray[np.object_] | None = None
     groups: NDArray[np.int64] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     fold_steps: tuple[Callable[[Any, Any], Any], ...] = ()
@@ -84,12 +79,9 @@ class Pool:
         return positions[self.ids[positions].argsort(kind="stable")]
 
     def blocks(self, least: int = 1) -> Iterator[tuple[slice, Doubles]]:
-        """Yield consecutive rows with their embeddings in float64.
-
-        A block has ``BLOCK_BYTES``, or ``least`` rows where these are more.
-        """
+        """Yield consecutive rows with their embeddings in float64, ``BLOCK_BYTES`` at a time, or
+        ``least`` rows where these are more."""
         size = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), size):
             rows = slice(start, min(start + size, len(self.ids)))
-            block = self.embeddings[rows].astype("float64")
-            yield rows, block
+            yield rows, self.embeddings[rows].astype("float64")

@@ -12,11 +12,9 @@ from mamushi.selection.pool import Pool
 
 @dataclass(frozen=True)
 class Sums:
-    """Per group g: ``count`` (g,), and (g, d) sums of x - shift and of its square.
-
-    The shift (d,) is some row of the data: a constant column then has a variance of exactly 0, and
-    a large mean costs no digits.
-    """
+    """Per group g: ``count`` (g,), and (g, d) sums of x - shift and of its square. The shift (d,)
+    is some row of the data: a constant column then has a variance of exactly 0, and a large mean
+    costs no digits."""
 
     count: NDArray[np.int64]
     total: Doubles
@@ -38,8 +36,7 @@ class Sums:
 def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
     """Add up the embeddings by ``group`` (n,), whose values are 0 to ``groups`` - 1."""
     shift = pool.embeddings[0].astype(np.float64)
-    total = np.zeros((groups, pool.width))
-    square = np.zeros((groups, pool.width))
+    total, square = np.zeros((2, groups, pool.width))
     for rows, block in pool.blocks():
         belongs = (group[rows] == np.arange(groups)[:, None]).astype(np.float64)
         block -= shift
@@ -60,8 +57,7 @@ def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
 
 def products(pool: Pool, directions: Doubles) -> tuple[Doubles, Doubles]:
     """Return products (n, m) of embeddings with ``directions`` (m, d), and squared norms (n,)."""
-    along = np.empty((len(pool.ids), len(directions)))
-    squares = np.empty(len(pool.ids))
+    along, squares = np.empty((len(pool.ids), len(directions))), np.empty(len(pool.ids))
     for rows, block in pool.blocks():
         along[rows] = block @ directions.T
         squares[rows] = np.einsum("ij,ij->i", block, block)
@@ -73,5 +69,4 @@ def cosine_distances(pool: Pool, mu: Doubles) -> Doubles:
     (n, m); 1 from or to zero."""
     along, squares = products(pool, mu)
     norms = np.sqrt(squares)[:, None] * np.linalg.norm(mu, axis=1)
-    distances: Doubles = 1 - along / np.where(norms == 0, 1, norms)
-    return distances
+    return np.asarray(1 - along / np.where(norms == 0, 1, norms))

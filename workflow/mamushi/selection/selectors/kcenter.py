@@ -8,7 +8,6 @@ The order is that of exact arithmetic, on any processor and number of threads: p
 be farthest, and where more than one may, explicit differences decide.
 """
 
-from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 
 RETAIN_SCORES = False
@@ -16,20 +15,16 @@ GRAM = 4 * 2**30
 """Bytes up to which all products are one matrix; else one product per centre, which is slower."""
 ERROR = 1e-11
 """Of the largest squared norm, by which a distance from products may be off."""
-MOST = 60_000
-"""Forget texts that are ranked, four hours by calculation: each is compared with each."""
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score by the distance to the nearest earlier centre, in the order in which centres are
     picked; of equally far points the first comes first. Points go by id, whatever the order of the
-    rows. Raises ``UserError`` for more than ``MOST`` points."""
+    rows."""
     import numpy as np
 
     members = pool.forget_by_id()
-    if (n := len(members)) > MOST:
-        raise UserError(f"k-center takes at most {MOST:,} forget texts, not {n:,}")
-    x = pool.embeddings[members]
+    n, x = len(members), pool.embeddings[members]
     wide = x.astype(np.float64)
     wide -= wide.mean(axis=0)  # Products of large vectors that nearly agree would lose digits.
     squares = np.einsum("ij,ij->i", wide, wide)
