@@ -14,8 +14,8 @@ from mamushi.io.tables import write_table
 from tests.support.ranked_files import frontier, write_frontiers
 
 
-def one(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    (row,) = rows
+def one(rows: list[dict[str, Any]], target: str, value: float) -> dict[str, Any]:
+    (row,) = advice(rows, [(target, value)])
     return row
 
 
@@ -29,71 +29,57 @@ def one(rows: list[dict[str, Any]]) -> dict[str, Any]:
     ],
 )
 def test_budgets_of_straight_curves(target: str, value: float, budget: float) -> None:
-    row = one(advice(frontier("straight", 1.0), [(target, value)]))
+    row = one(frontier("straight", 1.0), target, value)
     assert row["budget"] == pytest.approx(budget, abs=1e-12)
     assert row["budget_low"] == row["budget_high"] == pytest.approx(budget)
-    assert row["reason"] is None
-    assert (row["target"], row["value"]) == (target, value)
+    assert (row["target"], row["value"], row["reason"]) == (target, value, None)
 
 
 def test_the_interval_spans_seeds_and_bands_and_is_rounded_outwards() -> None:
     rows = [*frontier("s", 1.0, 0, width=0.1), *frontier("s", 2.0, 1, width=0.05)]
-    row = one(advice(rows, [("removal", 0.49)]))
+    row = one(rows, "removal", 0.49)
     assert row["budget"] == pytest.approx((0.49 + 0.7) / 2, abs=1e-3)
     # The bands get there at 0.39 and at the root of 0.54, which is 0.735.
     assert (row["budget_low"], row["budget_high"]) == (0.39, 0.74)
-    falling = one(advice(rows, [("preservation", 0.2)]))
+    falling = one(rows, "preservation", 0.2)
     assert (falling["budget_low"], falling["budget_high"]) == (0.25, 0.75)
     # The wide band of one seed gets to nothing below budget 0.998.
-    open_end = one(advice(rows, [("preservation", 0.005)]))
+    open_end = one(rows, "preservation", 0.005)
     assert (open_end["budget_low"], open_end["budget_high"]) == (0.73, 1.0)
     assert open_end["reason"] is None
-    narrow = one(advice(frontier("s", 1.0), [("removal", 0.333)]))
-    assert (narrow["budget_low"], narrow["budget_high"]) == (0.33, 0.34)
 
 
-def nothing(rows: list[dict[str, Any]], target: str, value: float) -> str:
-    """The reason of the only row, which has no budget."""
-    row = one(advice(rows, [(target, value)]))
-    assert row["budget"] is row["budget_low"] is row["budget_high"] is None
-    return str(row["reason"])
+def reason(rows: list[dict[str, Any]], target: str, value: float) -> str | None:
+    row = one(rows, target, value)
+    assert (row["reason"] is None) == (row["budget"] is not None)
+    return row["reason"]
 
 
 def test_reasons_that_leave_no_budget() -> None:
     rows = [*frontier("s", 1.0, 0, overshoot=0.5), *frontier("s", 1.0, 1)]
-    assert nothing(rows, "removal", 1.0) == "no budget below 1 gets there"
-    gain = "the gain of removing all is not distinguishable from 0"
-    for undefined in (["gain", "gain_low", "gain_high"], ["gain_low"]):
-        rows = [row | dict.fromkeys(undefined) for row in frontier("s", 1)]
-        assert nothing(rows, "removal", 0.5) == gain
+    assert reason(rows, "removal", 1.0) == "no budget below 1 gets there"
+    rows = [row | {"gain_low": None} for row in frontier("s", 1)]
+    assert reason(rows, "removal", 0.5) == "the gain of removing all is not distinguishable from 0"
     # Preservation rests on no gain.
-    assert one(advice(rows, [("preservation", 0.1)]))["budget"] == pytest.approx(0.75)
-    why = "the domains cannot be told apart: AUC 0.55 [0.50, 0.60]"
-    second = [row | {"withheld": why} for row in frontier("s", 1.0, 1)]
+    assert reason(rows, "preservation", 0.1) is None
+    second = [row | {"withheld": "why"} for row in frontier("s", 1.0, 1)]
     for target in ("removal", "preservation"):
-        assert nothing([*frontier("s", 1.0), *second], target, 0.2) == why
-    wide = nothing(frontier("s", 1, width=0.31), "removal", 0.5)
+        assert reason([*frontier("s", 1.0), *second], target, 0.2) == "why"
+    wide = reason(frontier("s", 1, width=0.31), "removal", 0.5)
     assert wide == "all from 0.19 to 0.81 is as likely"
-    assert one(advice(frontier("s", 1, width=0.29), [("removal", 0.5)]))["budget"] == 0.5
+    assert reason(frontier("s", 1, width=0.29), "removal", 0.5) is None
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     selectors = (("slow", 2.0, 0.05), ("fast", 0.5, 0.0))
-    write_frontiers(
-        tmp_path,
-        [row for name, p, w in selectors for seed in (0, 1) for row in frontier(name, p, seed, w)],
-    )
-    return tmp_path
+    curves = [frontier(name, p, seed, w) for name, p, w in selectors for seed in (0, 1)]
+    write_frontiers(tmp_path, [row for curve in curves for row in curve])
 
+    def printed(*words: str) -> list[str]:
+        assert main(["advise", "--root", str(tmp_path), *words]) == 0
+        return capsys.readouterr().out.splitlines()
 
-def printed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    assert main(["advise", "--root", str(root), *words]) == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(root, capsys, "--removal", "0.5")
+    lines = printed("--removal", "0.5")
     assert lines[0] == "50% of the full removal"
     # 71% of 40 texts are 28.3: a share whose list has 29.
     assert [re.split(r"  +", line)[2:] for line in lines[2:-1]] == [
@@ -102,17 +88,14 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     # A list that is there is named.
     cell = {"dataset": "small", "model": "tiny", "seed": 1, "selector": "fast", "beta": "0.30"}
-    there = paths.under(root, paths.REMOVAL, **cell)
+    there = paths.under(tmp_path, paths.REMOVAL, **cell)
     there.parent.mkdir(parents=True)
     there.touch()
-    lines = printed(root, capsys, "--removal", "0.5477")
-    assert lines[2].endswith(str(there))
-    lines = printed(root, capsys, "--preservation", "0.1", "--model", "tiny")
+    assert printed("--removal", "0.5477")[2].endswith(str(there))
+    lines = printed("--preservation", "0.1", "--model", "tiny")
     assert "harm to the retain domain of at most 0.1 nats per text" in lines[0]
-    lines = printed(root, capsys, "--removal", "1")
-    assert [re.split(r"  +", line)[2:] for line in lines[2:]] == [
-        [name, "no budget below 1 gets there"] for name in ("slow", "fast")
-    ]
+    without = [re.split(r"  +", line)[2:] for line in printed("--removal", "1")[2:]]
+    assert without == [[name, "no budget below 1 gets there"] for name in ("slow", "fast")]
 
 
 def test_advise_says_first_what_retraining_is_predicted_to_need(

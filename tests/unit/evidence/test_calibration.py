@@ -10,7 +10,6 @@ from mamushi.evidence.advice import predicted_budget
 from mamushi.evidence.calibration import (
     PARTED,
     PARTS,
-    HalfScores,
     RatioScores,
     discrimination,
     platt,
@@ -49,10 +48,9 @@ def normals(n1: int, n2: int, apart: float, seed: int = 0) -> tuple[np.ndarray, 
     return apart * x, np.arange(n1 + n2) < n1
 
 
-@pytest.mark.parametrize("scale", [1.25, 2.0])
-def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does(scale: float) -> None:
+def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does() -> None:
     """Of N(1, 1) and N(-1, 1) with pi1 = 0.1 it takes about 0.35 until KL(p2 || p_-S) is 0.01."""
-    exactly, forget = normals(600, 5400, 2.0)
+    (exactly, forget), scale = normals(600, 5400, 2.0), 2.0
     scores = RatioScores(scale * exactly, forget, stratified_folds(forget, 5, 0).astype(np.int64))
     found = advised(scores, "preservation", 0.01)
     assert found["reason"] is None
@@ -64,15 +62,13 @@ def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does(scale: float) 
         return float(Frontier(ratio, forget).at(order, np.array([0]))[1][0])
 
     # A divergence below 0, that calibration takes away.
-    assert (harm(scale * exactly) < -0.02) == (scale == 2)
+    assert harm(scale * exactly) < -0.02
     assert harm(scores.estimate().log_ratio) > 0
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_offsets_of_folds_are_taken_out(seed: int) -> None:
-    """Whichever way the folds were dealt: they are never the parts that the fits leave out."""
+def test_the_offsets_of_folds_are_taken_out() -> None:
     exactly, forget = normals(1000, 3000, 2.0)
-    fold = stratified_folds(forget, 5, seed).astype(np.int64)
+    fold = stratified_folds(forget, 5, 0).astype(np.int64)
     shifted = exactly + np.array([-1.5, -0.5, 0.0, 0.5, 1.5])[fold]
 
     def ratio(score: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -122,18 +118,18 @@ def noisy() -> RatioScores:
     n = len(forget)
     score = exactly + rng.normal(0, np.sqrt(NOISE), n) + 0.3 * fold
     a, b = exactly + rng.normal(0, 2 * np.sqrt(NOISE), (2, n)) + rng.normal(size=(2, 5))[:, fold]
-    return RatioScores(score, forget, fold, [HalfScores(a, b, fold)])
+    return RatioScores(score, forget, fold, [(a, b, fold)])
 
 
 def test_two_halves_tell_what_a_score_without_noise_would(noisy: RatioScores) -> None:
-    (pair,), ones = noisy.halves, np.ones(20_000)
+    ((first, second, _),), ones = noisy.halves, np.ones(20_000)
 
     def of(a: np.ndarray, b: np.ndarray) -> float:
         return discrimination(a, b, noisy.forget, noisy.fold, ones)
 
-    own, both = of(noisy.score, noisy.score), of(pair.a, pair.b)
+    own, both = of(noisy.score, noisy.score), of(first, second)
     assert own == pytest.approx(APART**4 / (APART**2 + NOISE), rel=0.05)
-    assert of(pair.a, pair.a) == pytest.approx(APART**4 / (APART**2 + 4 * NOISE), rel=0.05)
+    assert of(first, first) == pytest.approx(APART**4 / (APART**2 + 4 * NOISE), rel=0.05)
     assert both == pytest.approx(APART**2, rel=0.05)
     spread = APART**2 * NOISE / (APART**2 + NOISE)
     assert noisy.estimate().lost == pytest.approx(spread, rel=0.15)

@@ -54,25 +54,16 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
 
 
 def test_texts_are_read_in_the_order_of_scores(tmp_path: Path) -> None:
-    rng, ids = np.random.default_rng(0), [f"t{i:03d}" for i in range(120)]
-    words = rng.integers(1, 40, len(ids))
-    labels = {
-        "text": [" ".join(["word"] * n) for n in words],
-        "label_topic": pa.array(["a", "b", "c"] * 40).dictionary_encode(),
-    }
-    domain = ["forget" if i % 2 else "retain" for i in range(len(ids))]
-    write_examples(tmp_path / "examples.parquet", ids, domain, **labels)
-    duplicates = {
-        "id": ["c0", "c1", "c2"],
-        "kept_id": pa.array([ids[7], ids[7], None]),
-        "reason": ["exact"] * 3,
-        "text_sha256": [""] * 3,
-    }
-    write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, duplicates)
-    known = read_texts(tmp_path / "examples.parquet", ids[::-1], tmp_path / "duplicates.parquet")
-    assert known.words.tolist() == words[::-1].tolist()
-    assert known.labels["label_topic"].tolist() == ["c", "b", "a"] * 40
-    assert np.flatnonzero(known.copies).tolist() == [112] and known.copies[112] == 2
+    ids, topics = ["t0", "t1", "t2"], pa.array([*"aba"]).dictionary_encode()
+    examples, copies = tmp_path / "examples.parquet", tmp_path / "duplicates.parquet"
+    texts = ["one", "one two", "one two three"]
+    write_examples(examples, ids, ["forget", "retain", "retain"], text=texts, label_topic=topics)
+    duplicates = {"id": ["c0", "c1", "c2"], "kept_id": ["t1", "t1", None]}
+    duplicates |= {"reason": ["exact"] * 3, "text_sha256": [""] * 3}
+    write_table(copies, schemas.DUPLICATES, duplicates)
+    known = read_texts(examples, ids[::-1], copies)
+    assert known.words.tolist() == [3, 2, 1] and known.copies.tolist() == [0, 2, 0]
+    assert known.labels["label_topic"].tolist() == [*"aba"]
 
 
 # Columns that nobody named

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, HalfScores, RatioScores, platt
+from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, RatioScores, platt
 from mamushi.evidence.frontier import Frontier, RemovalOrder, bands, gain, removal_order
 from mamushi.io.domains import INFERENCE
 from mamushi.registry import load, plugin
@@ -78,7 +78,7 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
     says."""
     l1, l2, s1, s2 = noisy_scores()
     score, rng = np.concatenate([l1, l2]), np.random.default_rng(3)
-    noisy = [HalfScores(*(score + rng.normal(size=(2, N1 + N2)) * sd), NO_FOLDS) for sd in (1, 2)]
+    noisy = [(*(score + rng.normal(size=(2, N1 + N2)) * sd), NO_FOLDS) for sd in (1, 2)]
     scores = RatioScores(score, FORGET, NO_FOLDS, noisy)
     found = bands(scores, {form: order_of(form, s1, s2) for form in FORMS}, COUNTS, 40, seed=7)
     rng = np.random.default_rng(7)
@@ -87,7 +87,7 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
         # An example that is drawn m times stands m times in the resample.
         rows1, rows2 = (np.sort(rng.integers(n, size=n)) for n in (N1, N2))
         rows = np.concatenate([rows1, N1 + rows2])
-        pair = HalfScores(*(of[rows] for of in noisy[which % 2]))
+        pair = tuple(of[rows] for of in noisy[which % 2])
         again = RatioScores(score[rows], FORGET, NO_FOLDS, [pair])
         u = platt(again.score, FORGET, NO_FOLDS, np.ones(len(rows)))
         apart = u[:N1].mean() - u[N1:].mean()

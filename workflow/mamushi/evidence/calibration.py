@@ -47,15 +47,9 @@ LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 preservation, and of all that rests on removal. By experiment (the page Evidence)."""
 
 Folds = NDArray[np.int64]
-
-
-class HalfScores(NamedTuple):
-    """Scores ``a`` and ``b`` (n,) of estimators that learned from disjoint halves of the texts,
-    each text held out from both; ``fold`` (n,) in which it was."""
-
-    a: Doubles
-    b: Doubles
-    fold: Folds
+Halves = tuple[Doubles, Doubles, Folds]
+"""Scores (n,) of two estimators that learned from disjoint halves of the texts, each text held out
+from both, and the fold (n,) in which it was."""
 
 
 class RatioEstimate(NamedTuple):
@@ -77,7 +71,7 @@ class RatioScores:
     score: Doubles
     forget: Mask
     fold: Folds
-    halves: Sequence[HalfScores] = ()
+    halves: Sequence[Halves] = ()
     groups: GroupCodes | None = None
     refits: Sequence[Doubles] = ()
 
@@ -211,7 +205,7 @@ def read_ratio(
     for number in sorted(number for part, number in again if part == HALVES[0]):
         a, b = (again[half, number] for half in HALVES)
         assert a.fold is not None
-        halves.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
+        halves.append((a.scores, b.scores, a.fold.astype(np.int64)))
     return RatioScores(
         score=np.asarray(table["score"].to_numpy(), dtype=np.float64),
         forget=np.asarray(pc.equal(table["domain"], FORGET)),
