@@ -13,8 +13,6 @@ import pytest
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
-from mamushi.selection.metrics import auc
-from mamushi_curate.ranking import rank
 from tests.support.lab import write_lab
 from tests.support.workflow import ROOT, environment, mamushi
 
@@ -64,24 +62,3 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
             about = read_json(paths.under(tmp_path / "results", paths.MANIFEST, **where))
             differ = {key for key in about if ours[key] != about[key]}
             assert differ <= {"dataset", "model", "provenance"}
-
-
-def test_without_a_model_both_rank_by_words_alone(tmp_path: Path) -> None:
-    rows = write_lab(tmp_path)
-    words = ["rank", "comments.csv", "--text", "body", "--id", "id", "--quick"]
-    words += ["--forget", "source == 'theirs'"]
-    said = mamushi(tmp_path, *words).stdout
-    assert "no --model: ranked by words alone" in said
-    columns = dict(zip(("id", "body", "source"), zip(*rows, strict=True), strict=True))
-    given = {"text": "body", "id": "id", "forget": "source == 'theirs'", "quick": True}
-    found = rank({name: [*values] for name, values in columns.items()}, **given)
-    cell = {"dataset": "comments", "model": "words", "seed": 0, "selector": found.selector}
-    scores = read_table(paths.under(tmp_path / "results", paths.SCORES, **cell), schemas.SCORES)
-    assert found.selector == "stack"
-    assert found.scores.to_pylist() == scores.to_pylist()
-    # What the two kinds of text are about is in their words.
-    assert (
-        auc(scores["score"].to_numpy(), np.array(scores["domain"].to_pylist()) == "forget") > 0.95
-    )
-    manifest = read_json(paths.under(tmp_path / "results", paths.MANIFEST, **cell, beta="0.10"))
-    assert manifest["provenance"]["embedding"]["words"] == 128

@@ -3,7 +3,6 @@ lists apply and are handed over."""
 
 import json
 import random
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -108,28 +107,6 @@ def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
     assert not {"c5", "c17", "c18"} & {*gone["id"]}
     with pytest.raises(UserError, match="advise: nobody marked the domain in the corpus"):
         _ = found.advice
-
-
-def test_a_blocklist_finds_what_it_does_not_name(
-    ranked: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Its hits, some of them wanted, are examples; texts without any come into the list."""
-    folder = tmp_path_factory.mktemp("terms")
-    terms = re.compile(r"\bclutch\b|^the\b", re.IGNORECASE)
-    (folder / "terms.txt").write_text("clutch\n/^the\\b/\n", encoding="utf-8")
-    data = [str(ranked / "corpus.jsonl"), "--text", "body", "--id", "id", "--terms", "terms.txt"]
-    how = ["--model", str(ranked / "ours"), "--budgets", "0.1", "--cores", "1"]
-    said = mamushi(folder, "rank", *data, *how).stdout
-    lines = (ranked / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = {row["id"]: row["body"] for row in map(json.loads, lines)}
-    hits = {name for name, text in texts.items() if terms.search(text)}
-    unwanted = {f"c{i}" for i in range(400) if i % 10 == 0 or i in (5, 17, 18)}
-    assert hits - unwanted and unwanted - hits
-    assert f"by {len(hits - {'c18'}):,} hits of terms" in said
-    listed = paths.REMOVAL.format(**BY_TERMS, beta="0.10")
-    ids = set(pq.read_table(folder / listed)["id"].to_pylist())
-    assert len(ids & unwanted) > 0.8 * len(ids)
-    assert ids & unwanted - hits
 
 
 def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> None:

@@ -153,19 +153,10 @@ def test_one_reader_gives_labels_and_no_share(
 
 
 def test_the_majority_decides_and_a_tie_is_unsure() -> None:
-    order = ["a", "b", "c", "d", "e", "f"]
-    people = {
-        "one": {"a": "yes", "b": "yes", "c": "yes", "d": "unsure", "e": "unsure"},
-        "two": {"a": "yes", "b": "no", "c": "no", "d": "no", "e": "unsure"},
-        "three": {"a": "no", "b": "unsure", "c": "no"},
-    }
-    once = {"a": "yes", "b": "unsure", "c": "no", "d": "no", "e": "unsure"}
-
-    def joined(people: dict[str, dict[str, str]], least: int = 1) -> dict[str, str]:
-        return dict(merge(pd.DataFrame(people, index=order, dtype=object), least))
-
-    assert joined(people) == once
+    answers = {"one": "yyyuu", "two": "ynnnu", "three": "nun", "four": "y n  n"}
+    words = {"y": "yes", "n": "no", "u": "unsure", " ": None}
+    people = pd.DataFrame({who: pd.Series([*said]) for who, said in answers.items()}).map(words.get)
+    assert "".join(a[0] for a in merge(people[["one", "two", "three"]])) == "yunnu"
     # Of those that two have reached: what two more say than the other answer.
-    twice = joined(people | {"four": {"a": "yes", "c": "no", "f": "no"}}, 2)
-    assert twice == {"a": "yes", "b": "unsure", "c": "no", "d": "unsure", "e": "unsure"}
-    assert joined({"one": people["one"]}, 2) == {} == joined({"one": {}})
+    assert "".join(a[0] for a in merge(people, 2)) == "yunuu"
+    assert len(merge(people[["one"]], 2)) == 0

@@ -16,7 +16,6 @@ from mamushi_extras.influence.measuring import (
     Targets,
     draw_by_fold,
     measure_at_weights,
-    second_moment,
 )
 from mamushi_extras.tokens.masks import TokenPool
 from tests.extras.influence.test_measuring import (
@@ -115,23 +114,3 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
                 if codes is not None:
                     of_group = dict(zip(texts.ids, codes, strict=True))
                     assert not {of_group[x] for x in scored} & {of_group[x] for x in drawn}
-
-
-def test_the_moment_is_that_of_adam_if_its_steps_were_taken_at_these_weights() -> None:
-    """Steps of no length: its second moment, corrected for its start, weighs the last ones more by
-    a thousandth each."""
-    language_model = exact(model("llama"))
-    freeze(language_model, HOW)
-    accelerator = device.accelerator("fp32")
-    moment = second_moment(language_model, TEXTS, 20, HOW, SEED, accelerator)
-    trained = [p for p in language_model.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(trained, lr=0.0)
-    for step in range(20):
-        rows = examples_of_step(step, len(TEXTS), int(HOW["batch_size"]), SEED)
-        texts = [TEXTS[row] for row in rows]
-        losses = torch.cat([nll(language_model, text) for text in texts if len(text) > 1])
-        optimizer.zero_grad()
-        losses.mean().backward()
-        optimizer.step()
-    adams = [optimizer.state[p]["exp_avg_sq"] / (1 - 0.999**20) for p in trained]
-    assert apart(flat(moment).numpy(), flat(adams).numpy()) < 1e-2

@@ -17,12 +17,10 @@ from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune
-from mamushi.selection.metrics import auc
 from mamushi_extras.influence.measuring import (
     STEP,
     InfluenceMeter,
     draw_targets,
-    points_of,
 )
 from tests.support.gradients import exact
 from tests.support.models import TRAINING, model, token_set
@@ -172,44 +170,6 @@ def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> 
     again = restored("run")
     assert again.steps == POINTS and (again.total == meter.total).all() and state.exists()
     assert restored("another run").steps == [] and not state.exists()
-
-
-def test_what_teaches_the_domain_goes_before_noise_of_it(tmp_path: Path) -> None:
-    """A world in which half of the forget texts are noise, here and among the targets: the other
-    half run through tokens in an order that one can learn, as retain texts do through others."""
-    rng = np.random.default_rng(0)
-    domains = np.array([FORGET, FORGET, RETAIN, RETAIN] * 16, dtype=object)
-
-    def world() -> TokenSet:
-        texts = []
-        for place in range(len(domains)):
-            steps = rng.integers(10) + np.arange(12)
-            noise = rng.integers(1, 50, 12)
-            texts.append((1 + steps % 10, noise, 30 + steps % 10, 30 + steps % 10)[place % 4])
-        ids = np.array([f"t{place:02d}" for place in range(len(domains))], dtype=object)
-        offsets = 12 * np.arange(len(domains) + 1)
-        return TokenSet(ids, domains, np.concatenate(texts).astype(np.int32), offsets)
-
-    texts, others = world(), world()
-    targets = draw_targets(others, 32, 0)
-    how = HOW | {"learning_rate": 3e-3, "batch_size": 8}
-    language_model = model("llama")
-    with torch.no_grad():
-        # So that it takes all tokens for as likely at first, and noise has nothing to teach.
-        for parameter in language_model.parameters():
-            if parameter.ndim > 1:
-                parameter *= 0.1
-    freeze(language_model, how)
-    accelerator = device.accelerator("fp32")
-    read, kept = (language_model, texts), kept_in(tmp_path)
-    meter = InfluenceMeter(*read, targets, accelerator, how, points=points_of(16, 3), **kept)
-    finetune(*read, how, total=16, seed=1, accelerator=accelerator, updated=meter.updated)
-    per_text = meter.total.reshape(-1, 11).sum(axis=1)
-    teaches = np.arange(len(texts)) % 4 == 0
-    forget = domains == FORGET
-    assert auc(per_text[forget], teaches[forget]) > 0.8
-    # Retain texts help none of the forget texts, and much is taken off for helping each other.
-    assert auc(per_text, forget) > 0.95 and (per_text[~forget] < 0).all()
 
 
 SHARDED = """
