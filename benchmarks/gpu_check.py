@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
@@ -26,7 +27,7 @@ from benchmarks.finetune import VARIANTS, measure
 from benchmarks.texts import FULL, TRAINED, drawn, operations_per_token
 from mamushi.errors import UserError
 from mamushi.lm import device as devices
-from mamushi.lm.batches import collate
+from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from studies.lib.report import Report
@@ -56,15 +57,15 @@ def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> di
         short.layer_types = short.layer_types[: short.num_hidden_layers]
     model = model_of(short, device, precision)
     texts = drawn("posts", 32, config.vocab_size)
-    every = [texts[row] for row in range(len(texts))]
+    every = (texts, np.arange(len(texts)), device)
     trained = [p for p in model.parameters() if p.requires_grad]
 
     def packed() -> torch.Tensor:
-        loss: torch.Tensor = TokenLoss(model)(collate(every, device, shared=True))
+        loss: torch.Tensor = TokenLoss(model)(batch_of(*every, shared=True))
         return loss
 
     def padded() -> torch.Tensor:
-        batch = collate(every, device, shared=False)
+        batch = batch_of(*every, shared=False)
         assert batch.mask is not None
         logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
         targets = batch.ids.masked_fill(batch.mask == 0, -100)[:, 1:].flatten()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm import device
-from mamushi.lm.batches import collate
+from mamushi.lm.batches import batch_of
 from mamushi.lm.head import HeadEdit, lay_over
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.perplexity import text_nll
@@ -101,7 +101,7 @@ def test_losses_are_those_of_the_models_own_logits_and_the_stored_edit(
     read = text_nll(laid_over, RETAIN, 64, CPU)
     np.testing.assert_allclose(read.nll, expected, rtol=1e-5, atol=1e-5)
     assert np.abs(read.nll - text_nll(plain, RETAIN, 64, CPU).nll).max() > 1
-    batch = collate([RETAIN[row] for row in range(3)], CPU.device, shared=True)
+    batch = batch_of(RETAIN, np.arange(3), CPU.device, shared=True)
     columns, chosen = torch.tensor([3, 7, 40]), torch.tensor([0, 4])
     nll, table = batch_nll_and_logits(laid_over, batch, chosen, columns)
     torch.testing.assert_close(nll, batch_nll(laid_over, batch))

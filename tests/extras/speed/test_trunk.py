@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from mamushi.cli import main
 from mamushi.io.files import read_json
 from mamushi.lm import device
-from mamushi.lm.batches import collate
+from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
@@ -50,7 +50,7 @@ def step(
     language_model: PreTrainedModel, texts: TokenSet, precision: str
 ) -> tuple[float, dict[str, Tensor]]:
     """The NLL of one batch, and its gradients."""
-    batch = collate([*texts], torch.device("cpu"), shared=True, ids=texts.ids)
+    batch = batch_of(texts, np.arange(len(texts)), torch.device("cpu"), shared=True)
     with device.accelerator(precision).autocast():
         loss = TokenLoss(language_model.train())(batch)
     loss.backward()

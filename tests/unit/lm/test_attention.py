@@ -9,9 +9,10 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import attention, device
 from mamushi.lm.attention import MODELS, Documents, can_share
-from mamushi.lm.batches import collate
+from mamushi.lm.batches import Batch, batch_of
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from tests.support.gradients import exact
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 from tests.support.steps import step_of
@@ -27,18 +28,22 @@ LENGTHS = {
 }
 
 
-def texts_of(lengths: list[int]) -> list[np.ndarray]:
-    rng = np.random.default_rng(3)
-    return [rng.integers(0, VOCABULARY, n).astype(np.int32) for n in lengths]
+def texts_of(lengths: list[int]) -> TokenSet:
+    tokens = np.random.default_rng(3).integers(0, VOCABULARY, sum(lengths)).astype(np.int32)
+    names = np.arange(len(lengths)).astype(str)
+    return TokenSet(names, names, tokens, offsets_of(np.array(lengths)))
 
 
-def padded_by_hand(language_model: PreTrainedModel, texts: list[np.ndarray]) -> Tensor:
+def batch(texts: TokenSet, shared: bool = True, where: torch.device = CPU) -> Batch:
+    return batch_of(texts, np.arange(len(texts)), where, shared=shared)
+
+
+def padded_by_hand(language_model: PreTrainedModel, texts: TokenSet) -> Tensor:
     """Sum of the NLL by nothing but the model's own padded pass."""
-    longest = max(map(len, texts))
-    ids = torch.zeros(len(texts), longest, dtype=torch.int64)
+    ids = torch.zeros(len(texts), texts.lengths.max(), dtype=torch.int64)
     mask = torch.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)], mask[row, : len(text)] = torch.from_numpy(text), 1
+    for row, length in enumerate(texts.lengths):
+        ids[row, :length], mask[row, :length] = torch.from_numpy(texts[row]), 1
     logits = language_model(input_ids=ids, attention_mask=mask).logits
     nll = functional.cross_entropy(
         logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
@@ -74,10 +79,9 @@ def agrees_with_padded_texts(language_model: PreTrainedModel, lengths: list[int]
     texts = texts_of(lengths)
     expected = padded_by_hand(language_model, texts)
     of_padded = gradients(language_model, expected)
-    batch = collate(texts, CPU, shared=True)
-    assert batch.ids.shape == (1, sum(lengths))
+    assert batch(texts).ids.shape == (1, sum(lengths))
     for uniform in (True, False):
-        found = batch_nll(language_model, batch, uniform=uniform).sum()
+        found = batch_nll(language_model, batch(texts), uniform=uniform).sum()
         assert found.dtype == torch.float64
         assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-12, abs=0)
         assert_equal(gradients(language_model, found), of_padded, 1e-11)
@@ -101,8 +105,8 @@ def test_a_loss_that_weighs_texts_has_the_gradients_of_padded_texts(family: str)
     weights = torch.linspace(-1.0, 2.0, len(texts), dtype=torch.float64)
 
     def weighed(shared: bool) -> dict[str, Tensor]:
-        batch = collate(texts, CPU, shared=shared)
-        sums = batch.sums(batch_nll(language_model, batch))
+        read = batch(texts, shared)
+        sums = read.sums(batch_nll(language_model, read))
         return gradients(language_model, (sums.square() * weights).sum())
 
     plain = padded_plainly(language_model, texts, weights)
@@ -115,9 +119,10 @@ def test_a_loss_that_weighs_texts_has_the_gradients_of_padded_texts(family: str)
 
 
 def padded_plainly(
-    language_model: PreTrainedModel, texts: list[np.ndarray], weights: Tensor
+    language_model: PreTrainedModel, texts: TokenSet, weights: Tensor
 ) -> dict[str, Tensor]:
-    sums = torch.stack([padded_by_hand(language_model, [text]) for text in texts])
+    each = (subset(texts, np.array([row])) for row in range(len(texts)))
+    sums = torch.stack([padded_by_hand(language_model, text) for text in each])
     return gradients(language_model, (sums.square() * weights).sum())
 
 
@@ -173,7 +178,7 @@ def test_kernels_for_variable_lengths_agree_with_padded_texts(family: str) -> No
     expected = gradients(language_model, padded_by_hand(language_model, texts))
     device.place(language_model, "bf16", gpu)
     with device.accelerator("bf16").autocast():
-        found = batch_nll(language_model, collate(texts, gpu, shared=True), uniform=True).sum()
+        found = batch_nll(language_model, batch(texts, True, gpu), uniform=True).sum()
     for name, gradient in gradients(language_model, found).items():
         scale = float(expected[name].abs().max())
         assert float((gradient.cpu() - expected[name]).abs().max()) <= 5e-2 * scale, name

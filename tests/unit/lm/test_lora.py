@@ -6,7 +6,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from mamushi.lm import device
-from mamushi.lm.batches import collate, examples_of_step
+from mamushi.lm.batches import batch_of, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.training import mean_nll
@@ -39,8 +39,8 @@ def test_loss_and_gradients_are_those_of_peft_on_a_padded_batch(family: str) -> 
 
     step = mean_nll(ours, texts, TRAINING, 1, device.accelerator("fp32")).step(0)
     found = step.shares[0]
-    rows = [texts[row] for row in examples_of_step(0, len(texts), 4, seed=1)]
-    batch = collate(rows, torch.device("cpu"), shared=False)
+    rows = examples_of_step(0, len(texts), 4, seed=1)
+    batch = batch_of(texts, rows, torch.device("cpu"), shared=False)
     ids, mask = batch.ids, batch.mask
     assert mask is not None
     logits = theirs(input_ids=ids, attention_mask=mask).logits[:, :-1]

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tokenizers import Tokenizer, processors
 from transformers import AutoTokenizer
@@ -151,4 +150,3 @@ def test_a_cache_has_one_bos_where_the_family_has_one_and_is_read_by_sections(
             assert read.ids.tolist() == [f"t{row}" for row in chosen]
             assert read.domains.tolist() == [DOMAINS[row] for row in chosen]
             assert [read[at].tolist() for at in range(len(read))] == [rows[r][:4] for r in chosen]
-            assert (read.tokens.dtype, read.offsets.dtype) == (np.int32, np.int64)

@@ -180,12 +180,12 @@ def test_a_limit_of_texts_is_moved_by_what_the_tokens_are_above_them() -> None:
 def test_a_loss_that_is_not_finite_names_the_step_before_its_update(value: float) -> None:
     poisoned, calls = start(), 0
 
-    def poison(module: torch.nn.Module, inputs: Any, logits: torch.Tensor) -> torch.Tensor:
+    def poison(module: torch.nn.Module, inputs: Any, states: torch.Tensor) -> torch.Tensor:
         nonlocal calls
         calls += 1
-        return logits * value if calls == 4 else logits
+        return states * value if calls == 4 else states
 
-    poisoned.get_output_embeddings().register_forward_hook(poison)
+    poisoned.model.norm.register_forward_hook(poison)
     with pytest.raises(UserError, match=r"neggrad_plus: the loss is (nan|inf) at step 4;"):
         run("neggrad_plus", poisoned)
     assert_same(run("neggrad_plus", total=3)[0], poisoned)

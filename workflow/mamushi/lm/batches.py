@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm.attention import Documents, can_share, to_device
-from mamushi.lm.tokens import TokenSet
+from mamushi.lm.tokens import TokenSet, subset
 from mamushi.running.progress import Progress
 
 CACHED = 2**20
@@ -22,7 +21,7 @@ with batches of 16,384 tokens."""
 
 
 def steps(examples: float, batch_size: int, epochs: float) -> int:
-    """Return the paper's number of optimizer steps, T = floor(epochs * n / batch), at least 1, of n
+    """Return the paper's number of steps, T = floor(epochs * n / batch), at least 1, of n
     ``examples``, which need not be whole: see ``tokens.mass``."""
     return max(1, int(epochs * examples // batch_size))
 
@@ -34,10 +33,9 @@ def examples_of_step(
     seed: int,
     remaining: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0, of
-    an endless stream, one freshly shuffled pass after another. ``remaining`` (all texts,) says
-    which of all texts the examples are, where some are left out: trainings of one seed read the
-    texts that they share in the same order."""
+    """Return indices (batch_size,) of the examples in step ``step``, counted from 0, of one freshly
+    shuffled pass after another. ``remaining`` (all texts,) says which of all texts the examples
+    are: trainings of one seed read the texts that they share in the same order."""
     remaining = np.ones(examples, dtype=bool) if remaining is None else remaining
     rows = np.cumsum(remaining) - 1
     first, last = step * batch_size, (step + 1) * batch_size
@@ -53,8 +51,7 @@ def remaining_of_step(
     step: int, batch_size: int, seed: int, remaining: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return indices, at most (batch_size,), of the examples in step ``step`` of a training on all
-    texts that are ``remaining`` (all texts,): the others leave gaps, and a step may have no
-    example."""
+    texts, those that are not ``remaining`` (all texts,) being gaps."""
     rows = examples_of_step(step, len(remaining), batch_size, seed)
     return (np.cumsum(remaining, dtype=np.int64) - 1)[rows[remaining[rows]]]
 
@@ -62,9 +59,8 @@ def remaining_of_step(
 def batches(
     lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
 ) -> Iterator[NDArray[np.int64]]:
-    """Give indices in batches of one text or of at most ``batch_tokens`` tokens, where texts are
-    not ``shared`` in a row with their padding; longest text first, so that a batch that does not
-    fit in memory fails at once."""
+    """Give indices in batches of one text or of at most ``batch_tokens`` tokens, with padding
+    unless rows are ``shared``; longest text first, so that what does not fit fails at once."""
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     start = 0
@@ -87,8 +83,8 @@ def model_batches(
     purpose: str,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
     """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, their
-    batch, and whether the pass counts: processes take turns, and all make as many passes of a
-    sharded model, so that who has less to do repeats the first."""
+    batch, and whether the pass counts: all processes make as many passes of a sharded model, so
+    that who has less to do repeats the first."""
     model.eval()
     shared = can_share(model)
     if accelerator.device.type == "cpu":
@@ -102,14 +98,6 @@ def model_batches(
             rows = all_rows[place if counts else 0]
             yield rows, batch_of(texts, rows, accelerator.device, shared=shared), counts
             progress.advance(len(rows))
-
-
-def batch_of(
-    texts: TokenSet, rows: NDArray[np.int64], device: torch.device, *, shared: bool
-) -> Batch:
-    """Make one batch of the texts at ``rows``, with their weights, as ``collate``."""
-    weights, sequences = [texts.weights_of(row) for row in rows], [texts[row] for row in rows]
-    return collate(sequences, device, shared=shared, ids=texts.ids[rows], weights=weights)
 
 
 @dataclass(frozen=True)
@@ -149,52 +137,39 @@ class Batch:
         return places if self.real is None else places[self.real]
 
 
-def collate(
-    texts: Sequence[NDArray[np.int32]],
+def batch_of(
+    texts: TokenSet,
+    rows: NDArray[np.int64],
     device: torch.device,
     *,
     shared: bool,
-    ids: Iterable[str] = (),
-    labels: Sequence[NDArray[np.int32]] | None = None,
-    weights: Sequence[NDArray[np.float32]] | None = None,
+    labels: TokenSet | None = None,
 ) -> Batch:
-    """Make one batch of the texts: in one row where ``shared``, else padded. The room `speed` looks
-    at ``ids``. ``labels`` are predicted in the place of the texts' own tokens; a token of
-    ``weights`` 0 is read and not predicted. Nothing here waits for the device."""
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    tokens = int(lengths.sum())
+    """Make one batch of the texts at ``rows``: in one row where ``shared``, else padded. ``labels``
+    are predicted in the place of their own tokens; a token of weight 0 is read and not predicted.
+    Nothing here waits for the device."""
+    chosen = subset(texts, rows)
+    lengths, flat = chosen.lengths, chosen.tokens.astype(np.int64)
     # Without a token there is no row: padding at least is something to run a model on.
-    shared = shared and tokens > 0
-    ends = np.cumsum(lengths)
-    place = np.arange(tokens) - np.repeat(ends - lengths, lengths)
-    row = np.repeat(np.arange(len(texts)), lengths)
-    flat = _joined(texts, np.int64)
-    last = np.zeros(tokens, dtype=bool)
-    last[ends[lengths > 0] - 1] = True
-    earlier = np.flatnonzero(~last)
-    counted = None
-    if weights is not None:
-        weighed = _joined(weights, np.float32)
-        earlier = earlier[weighed[earlier + 1] > 0]
-        # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
-        if not (weighed[earlier + 1] == 1).all():
-            counted = to_device(weighed[earlier + 1], device)
-    targets = (flat if labels is None else _joined(labels, np.int64))[earlier + 1]
-    shape = (len(texts), max(1, int(lengths.max(initial=0))))
-    arrays = [flat, place, earlier, targets, row[earlier]]
+    shared = shared and len(flat) > 0
+    place = np.arange(len(flat)) - np.repeat(chosen.offsets[:-1], lengths)
+    row = np.repeat(np.arange(len(rows)), lengths)
+    later = chosen.predicted
+    weights = chosen.weights[later]
+    # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
+    counted = None if (weights == 1).all() else to_device(weights, device)
+    targets = (chosen if labels is None else subset(labels, rows)).tokens[later].astype(np.int64)
+    shape = (len(rows), max(1, int(lengths.max(initial=0))))
+    arrays = [flat, place, later - 1, targets, row[later]]
     if not shared:
         padded = np.zeros((2, *shape), dtype=np.int64)
         padded[0, row, place], padded[1, row, place] = flat, 1
         places = row * shape[1] + place
-        arrays = [padded[0].ravel(), padded[1].ravel(), places[earlier], *arrays[3:], places]
+        arrays = [padded[0].ravel(), padded[1].ravel(), places[later - 1], *arrays[3:], places]
     # One transfer for all.
-    on_device = to_device(np.concatenate(arrays), device).split([len(array) for array in arrays])
-    common = (lengths, on_device[2], on_device[3], on_device[4], counted)
+    moved = to_device(np.concatenate(arrays), device).split([*map(len, arrays)])
+    common = (lengths, moved[2], moved[3], moved[4], counted)
     if shared:
-        return Batch(on_device[0][None], *common, on_device[1][None], Documents(lengths, ids))
-    padded_ids, mask = (tensor.view(shape) for tensor in on_device[:2])
-    return Batch(padded_ids, *common, mask=mask, real=on_device[5])
-
-
-def _joined(arrays: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *arrays]).astype(dtype)
+        return Batch(moved[0][None], *common, moved[1][None], Documents(lengths, chosen.ids))
+    ids, mask = (tensor.view(shape) for tensor in moved[:2])
+    return Batch(ids, *common, mask=mask, real=moved[5])

@@ -34,7 +34,6 @@ gradients, which add up over the micro-batches of all processes."""
 Log = dict[str, list[Any]]
 Updated = Callable[[int, torch.optim.Optimizer], None]
 
-WAITING = 100  # steps whose losses may still be on the device
 NORMS = 50  # steps between two norms of the gradient, where nothing needs it in each
 TOGETHER = 10  # steps between two agreements of several processes
 
@@ -74,9 +73,8 @@ class Objective:
 
 @dataclass(frozen=True)
 class Descent:
-    """AdamW, which clips gradients to a norm of ``clip``, and its schedule: the rate rises over the
-    ``warmup`` steps, to its peak in ``rise``, which are as many or one more; then it is constant,
-    or falls ``linear`` or ``cosine`` to 0."""
+    """AdamW, which clips gradients to a norm of ``clip``: its rate rises over the ``warmup`` steps,
+    to its peak in ``rise``, as many or one more; then it is constant, or falls to 0."""
 
     learning_rate: float
     betas: Sequence[float]
@@ -155,9 +153,8 @@ class Training:
         self.began = self.saved - self.last
 
     def run(self) -> Log:
-        """Take the steps, and return what happened in each: parallel columns of an artifact, with
-        None for a norm that was not taken. Raises ``UserError`` that names the step when a loss or
-        the gradient's norm is not finite."""
+        """Take the steps; return the columns of an artifact, with None for a norm that was not
+        taken. Raises ``UserError`` that names the step at which a loss or norm is not finite."""
         start = len(self.log["step"])
         with (
             # A step of several processes that fails in one of them cannot be taken again.
@@ -168,11 +165,11 @@ class Training:
             for number in range(start, self.total):
                 if not self.update(number):
                     break
-                if progress.due() or len(self.waiting) >= WAITING:
+                if progress.due():
                     self.collect()
                 if stop := self.save(number + 1, int(notice.received or 0)):
                     raise interruption.Stopped(stop, f" after step {number + 1} of {self.total}")
-                progress.advance(1, self.note())
+                progress.advance(1, "".join(f"loss {loss:.3f}" for loss in self.log["loss"][-1:]))
             self.collect()
         # Whoever measures the model next needs neither gradients nor moments.
         self.optimizer.zero_grad(set_to_none=True)
@@ -203,10 +200,9 @@ class Training:
         """Take a step, counted from 0; return False if the objective ends before its update."""
         objective, clip = self.objective, self.descent.clip
         step, rate = objective.step(number), self.descent.rate(number, self.total)
+        trained, norm = self.trained.values(), clip is not None or objective.ends is not None
         # One that is not finite shows in the loss of the next step, which the last one has not.
-        norm = clip is not None or objective.ends is not None
         norm = norm or number % NORMS == 0 or number == self.total - 1
-        trained = self.trained.values()
         arguments = (objective, self.module, step, self.accelerator, trained, norm)
         try:
             measured = gradient(*arguments)
@@ -250,11 +246,6 @@ class Training:
             for name, column in self.log.items():
                 column.append((row | losses).get(name))
         self.waiting.clear()
-
-    def note(self) -> str:
-        """Return the losses and the speed of the last logged step, for who waits."""
-        last = {name: self.log[name][-1:] for name in (*self.objective.losses, "tokens_per_second")}
-        return ", ".join(f"{n.replace('_', ' ')} {v[0]:,.3f}" for n, v in last.items() if v)
 
 
 def gradient(
@@ -308,11 +299,10 @@ def mean_nll(
     remaining: NDArray[np.bool_] | None = None,
     updated: Updated = Objective.updated,
 ) -> Objective:
-    """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
-    predicted tokens, sum w nll / sum w. ``remaining`` is that of ``examples_of_step``; with
-    ``steps: aligned`` that of ``remaining_of_step``."""
+    """Make the objective of fine-tuning: of each step sum w nll / sum w over its predicted tokens.
+    ``remaining`` is that of ``examples_of_step``, or of ``remaining_of_step`` in aligned steps."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    shared, counted, passed = can_share(model), texts.counted, len(texts)
+    shared, passed = can_share(model), len(texts)
     rows_of = partial(examples_of_step, examples=len(texts), remaining=remaining)
     if remaining is not None and settings.get("steps") == "aligned":
         passed, rows_of = len(remaining), partial(remaining_of_step, remaining=remaining)
@@ -320,9 +310,8 @@ def mean_nll(
     def step(number: int) -> Step:
         rows = rows_of(number, batch_size=batch, seed=seed)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
-        weight = float(counted[rows].sum()) or 1.0
-        pieces = micro_batches(rows, size, accelerator)
-        shares = [partial(loss, piece, weight) for piece in pieces]
+        weight = float(texts.counted[rows].sum()) or 1.0
+        shares = [partial(loss, piece, weight) for piece in micro_batches(rows, size, accelerator)]
         return Step(shares, tokens, (number + 1) * batch / passed)
 
     def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
@@ -347,11 +336,9 @@ def finetune(
     remaining: NDArray[np.bool_] | None = None,
     updated: Updated = Objective.updated,
 ) -> Log:
-    """Train the parameters that require a gradient, in place, on the texts, by AdamW over batches
-    of ``batch_size`` texts and ``total`` steps. ``checkpoint`` is that of ``Training``,
-    ``remaining`` that of ``examples_of_step`` and ``updated`` that of ``Objective``. Raises
-    ``UserError`` when there is nothing to train on, and as ``Training``.
-    """
+    """Train the parameters that require a gradient, in place, on the texts, in ``total`` steps:
+    ``checkpoint`` is that of ``Training``, ``remaining`` that of ``examples_of_step`` and
+    ``updated`` that of ``Objective``. Raises ``UserError`` where there is nothing to train on."""
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
     warmup = int(settings["warmup_steps"])

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.lm.attention import can_share, to_device
-from mamushi.lm.batches import collate, examples_of_step, steps
+from mamushi.lm.batches import batch_of, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
@@ -155,13 +155,12 @@ class Unlearning:
             number, len(self.retain), self.retain_batch, self.retain_seed
         )
         texts = joined([subset(self.forget, rows), subset(self.retain, retain_rows)])
-        labels = [texts[row] for row in range(len(texts))]
-        if self.method.random_labels:
-            # By the text's place in the step and not by who computes it, so that neither
-            # micro-batches nor processes nor a restart change them.
-            for place in range(len(rows)):
-                where = [self.seed, number, place]
-                labels[place] = random_labels(labels[place], self.labels, self.special, where)
+        labels = replace(texts, tokens=texts.tokens.copy())
+        # By the text's place in the step and not by who computes it, so that neither micro-batches
+        # nor processes nor a restart change them.
+        for place in range(len(rows)) if self.method.random_labels else ():
+            how = (self.labels, self.special, [self.seed, number, place])
+            labels[place][:] = random_labels(texts[place], *how)
         starts = None if self.start_nll is None else self.start_nll[rows]
         predicted = texts.counted
         sizes = [
@@ -173,15 +172,8 @@ class Unlearning:
             """Compute the losses by one forward pass over texts of both domains."""
             device = self.accelerator.device
             # A process without a text runs the model all the same, on one that does not count.
-            read = places if len(places) else [0]
-            batch = collate(
-                [texts[place] for place in read],
-                device,
-                shared=self.shared,
-                ids=texts.ids[read].tolist(),
-                labels=[labels[place] for place in read],
-                weights=[texts.weights_of(place) for place in read],
-            )
+            read = places if len(places) else np.zeros(1, np.int64)
+            batch = batch_of(texts, read, device, shared=self.shared, labels=labels)
             sums = module(batch)[: len(places)]
             counts = to_device(predicted[places].astype(np.float32), device)
             first = int((places < len(rows)).sum())
