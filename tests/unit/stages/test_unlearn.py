@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from mamushi.cli import main
 from mamushi.io import schemas
+from mamushi.io.columns import Table
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import parameters
@@ -30,7 +31,7 @@ HEADS = ("train_input_embedding", "train_output_head")
 TRAINS = {"trained_blocks": 2, "max_length": 12}
 START = {"precision": "fp32"}
 RELEARNING = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
-ASKED: dict[str, tuple[dict[str, Any], schemas.Table]] = {
+ASKED: dict[str, tuple[dict[str, Any], Table]] = {
     "generate": (
         {"probe": {"prompts": ["the cat", "a dog saw"], "new_tokens": 5}},
         schemas.CONTINUATIONS,
