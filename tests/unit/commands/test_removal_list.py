@@ -23,60 +23,48 @@ def comments(folder: Path, *, column: str = "id") -> Path:
     return data
 
 
-def test_a_list_of_the_program_takes_its_copies_along(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = comments(tmp_path, column="key")
-    made = removal_list(
-        tmp_path / "results",
-        {"c2": ["c5", "c6"], "c4": [], "c99": []},
-        data=data,
-        column="key",
-    )
-    words = ("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
-    with pytest.raises(
-        UserError, match=r"1 of its 5 ids are not there \(column 'key', as 'c1'\): 'c99'"
-    ):
-        command(*words)
-    assert not (tmp_path / "clean.csv").exists()
-    command(*words, "--missing-ids")
-    kept = (tmp_path / "clean.csv").read_text().split("\n")
-    assert kept == ["key,text", "c1,text 1", "c3,text 3", "c7,text 7", "c8,text 8", ""]
-    receipt = read_json(tmp_path / "clean.csv.receipt.json")
-    assert receipt["ids"] == {
-        "listed": 3,
-        "copies": 2,
-        "found": 4,
-        "copies_found": 2,
-        "not_found": ["c99"],
-    }
-    assert receipt["texts"] == {"compared": 4, "changed": 0}
-    assert receipt["of"]["selector"] == "mamushi" and receipt["of"]["beta"] == 0.5
-    said = capsys.readouterr().out
-    assert "4 of 8 rows removed, 2 of them as copies" in said
-    assert "1 ids of the list are not there, the first is 'c99'" in said
-
-
 @pytest.mark.parametrize("column", ["key", None])
-def test_a_list_that_is_copied_away_from_its_run_removes_the_same(
-    column: str | None, tmp_path: Path
-) -> None:
-    data = comments(tmp_path, column="key")
+def test_a_list_removes_its_copies_wherever_it_lies(column: str | None, tmp_path: Path) -> None:
+    data, out = comments(tmp_path, column="key"), tmp_path / "clean.csv"
     ids = {"c2": ["c5"], "c4": []} if column else {"2": ["5"], "4": []}
     made = removal_list(tmp_path / "results", ids, data=data, column=column)
-    away = tmp_path / "away" / "list.parquet"
-    away.parent.mkdir()
+    away = tmp_path / "list.parquet"
     shutil.copy(made, away)
-    text = tmp_path / "ids.txt"
-    command("export", made, "--to", "ids", "--out", text)
-    for number, each in enumerate((made, away)):
-        out = tmp_path / f"clean{number}.csv"
-        command("apply", each, "--data", data, "--out", out)
-        kept = [f"c{i},text {i}" for i in (1, 3, 6, 7, 8)]
-        assert out.read_text().splitlines() == ["key,text", *kept]
+    for path in (made, away):
+        command("apply", path, "--data", data, "--out", out)
+        left = [f"c{i},text {i}" for i in (1, 3, 6, 7, 8)]
+        assert out.read_text().splitlines() == ["key,text", *left]
+        receipt = read_json(tmp_path / "clean.csv.receipt.json")
+        assert receipt["ids"] == {
+            "listed": 2,
+            "copies": 1,
+            "found": 3,
+            "copies_found": 1,
+            "not_found": [],
+        }
+        assert receipt["texts"] == {"compared": 3, "changed": 0}
+        assert receipt["id"] == (column or "the number of the row, from 1")
+        out.unlink()
     # Plain ids are of no column, and are no numbers of rows.
+    (text := tmp_path / "ids.txt").write_text("c2\n")
     with pytest.raises(UserError, match=r"no column 'id'; it has 'key', 'text'; .*--rows"):
-        command("apply", text, "--data", data, "--out", tmp_path / "none.csv")
+        command("apply", text, "--data", data, "--out", out)
+
+
+def test_an_id_that_is_not_there_stops_unless_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = comments(tmp_path), tmp_path / "clean.csv"
+    made = removal_list(tmp_path / "results", {"c2": ["c5"], "c99": []}, data=data)
+    words = ("apply", made, "--data", data, "--out", out)
+    says = r"1 of its 3 ids are not there \(column 'id', as 'c1'\): 'c99'"
+    with pytest.raises(UserError, match=says):
+        command(*words)
+    assert not out.exists()
+    command(*words, "--missing-ids")
+    said = capsys.readouterr().out
+    assert "2 of 8 rows removed, 1 of them as copies" in said
+    assert "1 ids of the list are not there, the first is 'c99'" in said
 
 
 CHANGED: dict[str, Callable[[list[str]], list[str]]] = {
@@ -105,52 +93,34 @@ def test_other_texts_under_the_same_ids_stay_unless_that_is_asked_for(
     assert (tmp_path / "same.csv").read_text() == "id,text\nc1,x\n"
 
 
-def test_a_list_of_an_earlier_ranking_is_refused(tmp_path: Path) -> None:
+def test_row_numbers_alone_are_not_taken_for_those_of_another_table(tmp_path: Path) -> None:
     data = comments(tmp_path)
-    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
-    scores = paths.under(tmp_path / "results", paths.SCORES, **CELL, selector="mamushi")
+    made = removal_list(tmp_path / "results", {"2": []}, data=data, column=None)
+    words = ("apply", made, "--data", data, "--out", tmp_path / "clean.csv", "--changed-texts")
+    with pytest.raises(UserError, match="say --rows as well if the numbers are those of this"):
+        command(*words)
+    command(*words, "--rows")
+
+
+def test_a_list_of_an_earlier_ranking_or_another_run_is_refused(tmp_path: Path) -> None:
+    data, root = comments(tmp_path), tmp_path / "results"
+    made = removal_list(root, {"c2": []}, data=data)
+    scores = paths.under(root, paths.SCORES, **CELL, selector="mamushi")
     write_scores(scores, ["c2"], ["forget"], [1.0])
     about = read_metadata(made)
     about["provenance"]["inputs"]["scores"] = sha256(scores)
     write_table(made, schemas.REMOVALS, read_table(made, schemas.REMOVALS), metadata=about)
     command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    removal_list(tmp_path / "other", {"c3": ["c6"]}, data=data)
+    place = Path("data", str(CELL["dataset"]), "examples.parquet")
+    shutil.copy(tmp_path / "other" / place, root / place)
+    with pytest.raises(UserError, match=r"examples\.parquet: is of another run than"):
+        command("export", made, "--to", "jsonl", "--out", tmp_path / "o")
+    assert not [*tmp_path.glob("o")]
     write_scores(scores, ["c2"], ["forget"], [2.0])
     again = "is of an earlier ranking .*mamushi list --budget 0.50 --selector mamushi"
     with pytest.raises(UserError, match=again):
         command("apply", made, "--data", data, "--out", tmp_path / "again.csv")
-    # Of a damaged one it is not known.
-    scores.write_bytes(scores.read_bytes()[:-9])
-    with pytest.raises(UserError, match=r"mamushi.parquet: damaged"):
-        command("apply", made, "--data", data, "--out", tmp_path / "again.csv")
-
-
-def test_files_of_another_run_are_refused(tmp_path: Path) -> None:
-    data = comments(tmp_path)
-    made = removal_list(tmp_path / "results", {"c2": ["c5"]}, data=data)
-    removal_list(tmp_path / "other", {"c3": ["c6"]}, data=data)
-    place = Path("data", str(CELL["dataset"]), "examples.parquet")
-    shutil.copy(tmp_path / "other" / place, tmp_path / "results" / place)
-    with pytest.raises(UserError, match=r"examples\.parquet: is of another run than"):
-        command("audit", made, "--out", tmp_path / "o")
-    assert not [*tmp_path.glob("o.*")]
-
-
-def test_row_numbers_are_those_of_the_texts_that_were_ranked(tmp_path: Path) -> None:
-    data = comments(tmp_path, column="key")
-    made = removal_list(tmp_path / "results", {"2": ["8"]}, data=data, column=None)
-    command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
-    kept = (tmp_path / "clean.csv").read_text()
-    assert "c2," not in kept and "c8," not in kept and kept.count("\n") == 7
-    assert read_json(tmp_path / "clean.csv.receipt.json")["id"].startswith("the number of the row")
-    head, *rows = data.read_text().splitlines()
-    other = tmp_path / "other.csv"
-    other.write_text("\n".join([head, *reversed(rows)]))
-    words = ("apply", made, "--data", other, "--out", tmp_path / "none.csv")
-    with pytest.raises(UserError, match="the text of '2' is not the one that was ranked"):
-        command(*words)
-    with pytest.raises(UserError, match="say --rows as well if the numbers are those of this"):
-        command(*words, "--changed-texts")
-    command(*words, "--changed-texts", "--rows")
 
 
 FLIPS = 400
