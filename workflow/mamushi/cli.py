@@ -18,8 +18,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import mamushi
 from mamushi.commands import _as_json
@@ -28,6 +27,8 @@ from mamushi.io.files import DISK_FULL
 from mamushi.registry import find_files, import_file
 from mamushi.running import launch, locks, machine, stage
 from mamushi.running.interruption import Stopped
+
+Plain = argparse.RawDescriptionHelpFormatter
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,13 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal may not know a character, and path names have bytes that are none.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    words = list(sys.argv[1:] if argv is None else argv)
-    name, module = _find_command(words)
-    args = _parser(name, module).parse_args(words[1:])
+    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    name = words[0]
     try:
-        if isinstance(module, stage.Stage):
-            return _run(module, args, words, began)
-        with _as_json.alone(args):
+        module = _find_command(words)
+        is_stage = isinstance(module, stage.Stage)
+        about = inspect.getdoc(module.function if is_stage else module)
+        parser = _Parser(f"mamushi {name}", description=about, formatter_class=Plain)
+        if is_stage:
+            stage.add_arguments(parser, module)
+            return _run(module, parser.parse_args(words[1:]), words, began)
+        module.arguments(parser)
+        with _as_json.alone(args := parser.parse_args(words[1:])):
             status: int = module.run(args) or 0
         sys.stdout.flush()
         return status
@@ -102,23 +108,23 @@ def commands() -> dict[str, Path]:
     return {path.stem: path for path in files}
 
 
-def _find_command(words: Sequence[str]) -> tuple[str, ModuleType | stage.Stage]:
-    """Return name and module of the command that was asked for; only that one is imported. Ends the
-    process after the help, or after one line about a command that does not exist."""
-    people, stages = commands(), stage.stages()
-    name = words[0] if words else "--help"
+def _find_command(words: Sequence[str]) -> Any:
+    """Return the module, or the stage, of the command that was asked for; only that one is
+    imported. Ends the process after the help, or after one line about a command that is not
+    there."""
+    people, stages, name = commands(), stage.stages(), words[0]
     if name in ("-h", "--help", "--version"):
         print(f"mamushi {mamushi.__version__}" if name == "--version" else _list_commands())
-        raise SystemExit(0 if words else 2)
+        raise SystemExit(0)
     # A command for people may have a stage's name; its rule gives settings, and nobody else.
     of_rule = any(word.partition("=")[0] == "--settings" for word in words)
     if name in stages and (of_rule or name not in people):
-        return name, stages[name]
+        return stages[name]
     if name not in people:
         said = f"no command {name!r}{suggestion(name, [*people, *stages])}"
         print(f"mamushi: error: {said}", file=sys.stderr)
         raise SystemExit(2)
-    return name, import_file(people[name])
+    return import_file(people[name])
 
 
 def _list_commands() -> str:
@@ -141,19 +147,6 @@ class _Parser(argparse.ArgumentParser):
             message += "; what has spaces stands in quotes, as in --forget \"topic == 'cars'\""
         message += "" if message.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: error: {message}\n")
-
-
-def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=f"mamushi {name}",
-        description=inspect.getdoc(module.function if isinstance(module, stage.Stage) else module),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    if isinstance(module, stage.Stage):
-        stage.add_arguments(parser, module)
-    else:
-        module.arguments(parser)
-    return parser
 
 
 # A stage of the workflow --------------------------------------------------------------------------

@@ -21,19 +21,14 @@ def test_the_schema_for_editors_takes_what_the_program_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selectors", "written", "ratio"),
-    [
-        (["random", "mamushi_lr", "lexical"], None, "mamushi_lr"),
-        (["mamushi_lr", "mamushi"], None, "mamushi"),
-        (["random", "mamushi_lr"], "mamushi", "mamushi"),
-    ],
+    ("selectors", "ratio"),
+    [(["random", "mamushi_lr", "lexical"], "mamushi_lr"), (["mamushi_lr", "mamushi"], "mamushi")],
 )
 def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(
-    selectors: list[str], written: str | None, ratio: str
+    selectors: list[str], ratio: str
 ) -> None:
     config = minimal()
     config["grid"] = {**config["grid"], "selectors": selectors}
-    config["removal"] = {"ratio": written}
     assert complete(config)["removal"]["ratio"] == ratio
 
 
@@ -85,7 +80,6 @@ def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("definition", "measurable"),
     [
         ({"kind": "jigsaw"}, True),
-        ({"kind": "newsgroups", "sections": {"inference": 0.5, "evaluation": 0.5}}, True),
         ({"kind": "table", "forget": {"where": "x > 1"}}, False),
         ({"kind": "table", "forget": {"where": "x > 1"}, "section": "split"}, True),
     ],

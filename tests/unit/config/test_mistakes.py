@@ -40,8 +40,6 @@ unlearning = {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}
 OF_MINIMAL = """
 unlearners.retraining = {kind: salun}
     unlearners.retraining: this name is taken in the tables; choose another
-datasets.a;b = {kind: synthetic}
-    datasets.a;b: String should match pattern
 datasets.made = {kind: table, forget: {where: x > 1}, sections: {evaluation: 1}}
     datasets.made.sections: no inference section, whose texts are ranked
 """

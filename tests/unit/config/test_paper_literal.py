@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from mamushi.config.complete import complete
-from tests.support.configurations import ROOT, Config, laid_over
+from tests.support.configurations import Config, laid_over
 
 PROFILE = "profiles/paper-literal/science.yaml"
 
@@ -68,11 +67,6 @@ STATED: list[tuple[str, Any, str]] = [
     ("datasets/newsgroups/sections/contamination", 0.4, THIRDS),
     ("datasets/newsgroups/sections/inference", 0.4, THIRDS),
     ("datasets/newsgroups/drop_duplicates", True, "any post whose normalized content appears in"),
-    (
-        "datasets/newsgroups/drop_duplicates",
-        True,
-        "near-duplicates within each class are collapsed",
-    ),
     ("datasets/newsgroups/group", None, r"observed embeddings as an i.i.d.\ sample"),
     ("models/llama-3.1-8b/source", "meta-llama/Llama-3.1-8B", "hidden size 4096, 32 layers"),
     ("models/qwen-2.5-7b/source", "Qwen/Qwen2.5-7B", "hidden size 3584, 28 layers"),
@@ -241,13 +235,3 @@ def test_what_is_not_stated_is_not_done(resolved: Config) -> None:
     assert resolved["training/schedule"] == "constant"
     assert resolved["training/gradient_clip"] is None
     assert resolved["training/warmup_steps"] == 0
-
-
-def test_each_deviation_stands_in_the_decisions() -> None:
-    page = (ROOT / "docs/science/decisions.md").read_text(encoding="utf-8")
-    deviations = page.partition("is silent")[0]
-    keys = [re.escape(k).replace(r"\*", r"\w+") for k in re.findall(r"`([\w.*]+)`", deviations)]
-    changed = yaml.safe_load((ROOT / PROFILE).read_text(encoding="utf-8"))
-    del changed["extends"], changed["models"]
-    dotted = [key.replace("/", ".") for key, _ in leaves(changed)]
-    assert [key for key in dotted if not any(re.match(rf"{k}(\.|$)", key) for k in keys)] == []

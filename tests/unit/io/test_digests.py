@@ -23,14 +23,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that were read."""
+    Path("a").write_bytes(BIG)
     found: list[str] = []
     read = digests.sha256
     monkeypatch.setattr(digests, "sha256", lambda path: found.append(str(path)) or read(path))
     return found
-
-
-def write(content: bytes = BIG) -> None:
-    Path("a").write_bytes(content)
 
 
 def expected() -> str:
@@ -38,7 +35,6 @@ def expected() -> str:
 
 
 def test_a_file_is_read_once_by_this_process_and_by_the_next(reads: list[str]) -> None:
-    write()
     for _ in range(3):
         assert digests.of("a") == expected()
     assert reads == ["a"]
@@ -60,7 +56,6 @@ def same_date() -> None:
 
 @pytest.mark.parametrize("change", [lambda: moved(0), same_date])
 def test_a_file_that_changed_is_read_again(change, reads: list[str]) -> None:
-    write()
     before = digests.of("a")
     change()
     assert digests.of("a") == expected() != before
@@ -70,7 +65,6 @@ def test_a_file_that_changed_is_read_again(change, reads: list[str]) -> None:
 def test_a_young_file_is_not_remembered(monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
     """It could change again without another time."""
     monkeypatch.setattr(digests, "SETTLED", 2)
-    write()
     assert digests.of("a") == digests.of("a")
     assert len(reads) == 2
     os.utime("a", (time.time() + 99,) * 2)

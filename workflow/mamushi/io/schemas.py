@@ -34,8 +34,7 @@ model.
 id string, domain string
 embedding vector: The pooled hidden state, float16; as many numbers as the model is wide.""")
 
-SCORES = table("""scores: One selector's ranking of the inference section, a row per text. The
-metadata hold what else the selector tells.
+SCORES = table("""scores: One selector's ranking of the inference section, a row per text.
 id string, domain string
 score float64?: The higher, the earlier a forget text is removed; for Mamushi and its variants an
     estimate of log p1/p2 in nats. Null of retain texts where the selector has none.
@@ -50,8 +49,8 @@ part string: `whole`, or `half_a` and `half_b`, fitted on either half of each fo
 score float64?: The score as in `scores`.
 fold int16?""")
 
-STABILITY = table("""stability: How often each forget text is in one selector's list at a budget, a
-row per text and budget. The metadata hold the overlap of the list with those of the refits.
+STABILITY = table("""stability: How often each forget text is in one selector's list at a budget.
+The metadata hold the overlap of the list with those of the refits.
 id string, rank int64, beta float64
 frequency float64: Share of the rankings (that of `scores`, and each whole refit's) that have the
     text in their list: 1 is `surely`, between 0 and 1 a `toss-up`.""")
@@ -153,11 +152,9 @@ area_se float64?
 area_vs_random float64?: Mean area over that of `random`, less 1: −0.25 is a quarter below.
 area_vs_random_se float64?: Standard error of that difference, paired by seed.""")
 
-SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors: a row per
-dataset, model and selector for each measured budget and for the area under the curve, against
-random selection and against the best of the others. Below gold in both domains a difference is
-minus the sum of both perplexities' changes: predicting retain texts better is charged. Intervals
-are by Student's t, each of one comparison; with a single seed all numbers are null.
+SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors, against
+random selection and against the best of the others: a row per dataset, model and selector for each
+budget and for the area under the curve. Intervals are by Student's t, each of one comparison.
 dataset string, model string, selector string
 quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
 beta float64?: The budget; null for the area.
@@ -169,24 +166,21 @@ p float64?: Two-sided, of the paired t test; null where the difference is the sa
 p_holm float64?, comparisons int64?""")
 
 EFFECTS = table("""effects: The primary measurement: what retraining without a list changes on
-held-out texts, a row per dataset, model, selector and budget, with errors over seeds and texts.
-Lists of chance are one selector, `random`. Below 20 independent texts, and with a gap that is not
-clearly above 0, numbers are null. Shares have intervals by Fieller's theorem; those of differences
-to `random` are of that comparison alone.
+held-out texts, with errors over seeds and texts; shares have intervals by Fieller's theorem. Lists
+of chance are one selector, `random`. Below 20 independent texts, and with a gap that is not clearly
+above 0, numbers are null.
 dataset string, model string, selector string, beta float64
 lists int64: Removal lists of a seed, over which the mean goes.
 seeds int64: With one seed, errors are over texts alone.
 steps string: How steps were counted: `aligned`, `matched` or `by_data`.
-equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps; else
-    changes against gold and beta 0 are of texts and steps together.
+equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps.
 recovered float64?±: Share of the gap in forget NLL that is recovered: the mean over seeds of its
     change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
 recovered_beside_gold string?
 recovered_vs_random float64?±
 p float64?: Two-sided p of no difference to `random`.
 p_holm float64?, comparisons int64?
-pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
-    equal spread allow from four seeds on; else it is that of the difference alone.
+pooled bool?: Whether the spread over seeds is that of all models of the budget.
 retain_change float64?±: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
 retain_margin float64: `evaluation.retain_margin`, in nats per token.
 non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
@@ -197,9 +191,8 @@ deep_beside_gold string?
 deep_gap float64?±: That gap, gold less beta 0, in nats per token.
 deep_vs_random float64?±, deep_withheld string?""")
 
-SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
-model, selector, budget, domain and value of a column, such as the parts of a forget domain.
-Intervals are over texts and seeds, and null of fewer than 20 texts.
+SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed, by the values of columns
+of labels. Intervals are over texts and seeds, and null of fewer than 20 texts.
 dataset string, model string, selector string, beta float64, domain string, subgroup string
 value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
 texts int64: Held-out texts of the group with a token to predict.
@@ -229,8 +222,7 @@ recovery float64?: (ppl_forget − start) / (gold − start): share of the conta
 deep float64?: The same in NLL without word frequencies, by the mean gap of the seeds.""")
 
 HALF_GAP = table("""half_gap: The smallest budget at which the mean curve over seeds recovers the
-target share of the contamination gap, a row per dataset, model, unlearner and selector. What
-follows from the budget is null where it is censored.
+target share of the contamination gap. What follows from it is null where it is censored.
 dataset string, model string, unlearner string, selector string
 seeds int64: Seeds that have a gap, over which the means go; 0 where nothing is to be recovered.
 start_ppl_forget float64: Mean forget perplexity of the start.
@@ -239,8 +231,7 @@ gold_ppl_forget float64: Mean forget perplexity of the gold standard.
 budget float64?±: The half-gap budget: share of the forget set, linear between measured budgets. Its
     interval: where Student's t test over seeds does not tell the mean share from the target.
 paper_budget float64?: What the paper prints for it, beside `newsgroups` and `qwen-2.5-7b` alone.
-deep_budget float64?±: The budget that recovers the target share of the gap in NLL that word
-    frequencies do not explain, likewise; its interval is over seeds and texts.
+deep_budget float64?±: The same of the gap in NLL that word frequencies do not explain.
 deep_censored bool?: Whether not even the whole forget set reaches the target of that gap.
 deep_withheld string?
 censored bool: Whether not even the whole forget set reaches the target.
@@ -260,7 +251,7 @@ repetition float64: Share of tokens that occur among the 16 before them.
 gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")
 
 RELAPSE = table("""relapse: What comes back of the forget domain when models are fine-tuned on a few
-of its texts, over seeds, beside the gold model of each seed: a row per kind of models and step.
+of its texts, beside the gold model of each seed.
 dataset string, model string
 source string: `retraining`, or the name of an unlearner.
 selector string: Selector of the removed texts.
@@ -289,9 +280,8 @@ fold_offset float64?
 spearman_with_truth float64?: Rank correlation of score and exact log-density ratio.
 ties int64""")
 
-DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, in their unit, a
-row per cell and selector: columns `forget_` and `retain_` are of the scores of a domain. Null where
-a selector has no score for retain texts or folds, or a number is not defined.
+DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, in their unit;
+columns `forget_` and `retain_` are of a domain's. Null where a number is not defined.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
 forget_mean float64, forget_sd float64, forget_min float64, forget_q25 float64
 forget_median float64, forget_q75 float64, forget_max float64
@@ -301,11 +291,9 @@ fisher float64?: Difference of the domains' means over their root mean variance.
 auc float64?±: Interval by groups; null where texts come in groups that no column names.
 auc_high_mislabelled float64?: Upper end against the right labels, if 5% of each domain's are wrong.
 groups int64?: Groups of texts that are not independent; null where no two texts share one.
-near_alike float64?: Standard errors by which near texts share a domain more often than vectors
-    explain; above 1.645 they come in groups. Null where groups are known.
+near_alike float64?: Standard errors by which near texts share a domain more than vectors explain.
 auc_fold_mean float64?, auc_fold_sd float64?, auc_fold_min float64?, auc_fold_max float64?
-ece float64?: Expected calibration error over 15 bins of equal size, once the log prior odds are
-    added; means something for estimates of the log-density ratio alone.
+ece float64?: Expected calibration error over 15 bins of equal size, with the log prior odds added.
 fold_offset float64?, ties int64""")
 
 AGREEMENT = table("""agreement: How alike two selectors rank the forget texts: a row per cell, pair
@@ -335,9 +323,8 @@ angle_median float64: Median of these angles, in degrees.
 angles_above_45 float64: Share of these angles above 45 degrees.
 angle_sorted float64?: The k-th smallest angle of at most 50 components, in degrees.""")
 
-CALIBRATED = table("""calibrated: The log-density ratio of every text of the inference section, from
-the scores of the selector that estimates it. The metadata hold `lost`, the variance in nats of what
-the scores have lost of the ratio, and the verdict on it.
+CALIBRATED = table("""calibrated: The log-density ratio of every text of the inference section. The
+metadata hold `lost`, the variance of what the scores have lost of it, and the verdict on it.
 id string, domain string
 score float64: The score that it was made from.
 log_ratio float64: Estimate of log p1(text)/p2(text), in nats, by a fit to other texts.
@@ -362,14 +349,13 @@ removal_true float64?: What the removal achieves by the exact ratio; null where 
 preservation_true float64?: The same of preservation.""")
 
 PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
-of the texts that remain. Of selectors of texts and of tokens; none of those that have read the
-words by which it is predicted, where no texts are held out.
+of the texts that remain; of no selector that has read the words by which it is predicted.
 dataset string, model string, seed int64, selector string, beta float64
 removed int64: Texts, or tokens of a selector of tokens.
 recovered float64?: Share of the gap in forget NLL from the model of all texts to that of none.""")
 
-ADVICE = table("""advice: Recommended budgets, a row per dataset, model, selector and target.
-Budgets are means over seeds; null, with a reason, where none can be stood by.
+ADVICE = table("""advice: Recommended budgets: means over seeds, and null, with a reason, where none
+can be stood by.
 dataset string, model string, selector string
 target string: `removal` (share of the full removal's gain) or `preservation` (most nats per text).
 value float64: What is asked of the target: a share, or nats per text.
