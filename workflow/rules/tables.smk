@@ -3,7 +3,7 @@
 
 # Rule -> the part of the report, the tables that it makes, of what, and texts for the report.
 TABLES = {
-    "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files, "sad_differences"),
+    "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files),
     "effects": ("Tables", ["effects", "subgroups"], tables.effect_files),
     "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files, "synergy"),
     "probes": (
@@ -46,7 +46,6 @@ use rule tables as study_tables with:
     input:
         lambda wildcards: explained(tables.sad_files, config, wildcards.study),
     output:
-        pages=paths.STUDY_TABLE.replace("{table}.parquet", "sad_differences.rst"),
         parquet=expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",

@@ -108,7 +108,7 @@ def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
         "label_flag": (counted & ~np.isnan(flag), {"0", "1"}),
         "label_size": (counted, {"low", "middle", "high"}),
     }
-    listed = groups(texts, counted)
+    listed = [*groups(texts, counted)]
     assert all(set(texts.forget[group.rows]) == {group.domain == "forget"} for group in listed)
     for name, (there, values) in expected.items():
         of_column = [group for group in listed if group.subgroup == name]

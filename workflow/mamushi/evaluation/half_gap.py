@@ -9,8 +9,8 @@ whole, so that which texts are held out matters as seeds do: errors are over bot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,14 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mamushi.config import arms
-from mamushi.config.grid import cells
 from mamushi.evaluation import intervals
-from mamushi.evaluation.cohort import NOT_RAKED, RETRAINING_SOURCE, TextSet, cohorts
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Texts, cohorts
 from mamushi.evaluation.intervals import Floats, contrast, finite_or_none
-from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
+from mamushi.evaluation.sad import BASELINE, GridLists, read_arm, sad
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.names import label, list_table
+from mamushi.io.tables import FORGET
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +42,10 @@ HALF_GAPS: Mapping[str, Mapping[str, float]] = {
 as shares, of ``HALF_GAPS_OF``."""
 HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
-PAIR = ("dataset", "model", "unlearner", "selector")
 
 _Row = dict[str, Any]
-DeepShares = Mapping[tuple[Any, ...], float]
-"""Shares of the deep gap by dataset, model, seed, unlearner, selector and beta."""
+Pair = tuple[str, ...]
+"""Dataset, model, unlearner and selector of a curve."""
 
 
 def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> Floats:
@@ -101,114 +100,88 @@ def curve_arms(
     return {0.0: ends[0], **models, 1.0: ends[1]}
 
 
-def swept_arms(
-    grid: GridLists, start: str, sweeps: Iterable[Mapping[str, Any]], dataset: str, model: str
-) -> Iterator[tuple[str, str, dict[float, str]]]:
-    """Yield each unlearner and selector of a dataset and model, retraining first, and the arms of
-    its curve: at the ``budgets`` of its sweep, if it has one, else at those of the grid."""
-    swept = {tuple(sweep[name] for name in PAIR): sweep["budgets"] for sweep in sweeps}
-    for unlearner in (RETRAINING_SOURCE, *grid["unlearners"]):
-        for selector in grid["selectors"]:
-            budgets = swept.get((dataset, model, unlearner, selector)) or grid["budgets"]
-            yield unlearner, selector, curve_arms(unlearner, selector, budgets, start)
-
-
 def unlearning_table(
-    grid: GridLists,
-    starts: Mapping[str, str],
-    sweeps: Iterable[Mapping[str, Any]],
-    root: str | Path,
-    deep: DeepShares,
-) -> pa.Table:
-    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
-
-    ``starts`` is the endpoint that unlearning starts from, by model; ``sweeps`` have the keys of
-    ``PAIR`` and the ``budgets``.
-    """
-    rows = []
-    for run in cells(grid):
-        endpoint = starts[run["model"]]
-        start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
-        pairs = swept_arms(grid, endpoint, sweeps, run["dataset"], run["model"])
-        for unlearner, selector, models in pairs:
-            for beta, arm in models.items():
-                at, card = read_arm(root, run, arm), {"steps": 0}
-                if beta > 0 or unlearner == RETRAINING_SOURCE:
-                    card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
-                removed = card.get("removed", 0)
-                if arm == "gold":
-                    # The gold standard is trained on all but the forget texts.
-                    everything = read_json(paths.under(root, paths.CARD, **run, arm="beta0"))
-                    removed = everything["texts"] - card["texts"]
-                row = {**run, "unlearner": unlearner, "selector": selector, "beta": beta}
-                row["deep"] = deep.get(tuple(row.values()))
-                row |= {**at.columns(), **start.columns("start_"), **gold.columns("gold_")}
-                row |= {"removed": removed, "stopped_at": card.get("stopped_at")}
-                share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
-                row |= {"steps": card["steps"], "sad": at.sad(gold)}
-                rows.append({**row, "recovery": finite_or_none(float(share))})
-    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
-
-
-def deep_gaps(
     grid: GridLists,
     starts: Mapping[str, str],
     sweeps: Iterable[Mapping[str, Any]],
     target: float,
     root: str | Path,
-) -> tuple[DeepShares, dict[tuple[str, ...], _Row]]:
-    """Return the shares of the deep gap for the table ``unlearning``, and by ``PAIR`` the columns
-    of the table ``half_gap``: where they reach ``target``. Arguments as of ``unlearning_table``."""
-    points: dict[tuple[Any, ...], float] = {}
-    budgets: dict[tuple[str, ...], _Row] = {}
+) -> tuple[pa.Table, dict[Pair, _Row]]:
+    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta; and by pair
+    the columns of ``half_gap`` about the deep gap, of which ``target`` is a share.
+
+    ``starts`` is the endpoint that unlearning starts from, by model; ``sweeps`` name a pair and its
+    ``budgets``, where these are not those of the grid.
+    """
+    names = ("dataset", "model", "unlearner", "selector")
+    swept = {itemgetter(*names)(sweep): sweep["budgets"] for sweep in sweeps}
+    rows: list[_Row] = []
+    deep: dict[Pair, _Row] = {}
     for cohort in cohorts(grid, root):
-        start, texts = starts[cohort.model], cohort.subset(np.flatnonzero(cohort.is_raked))
-        low, high = (cohort.nll(arm, deep=True)[:, texts.rows] for arm in (start, "gold"))
-        reason = why_no_deep_gap(low, high, texts)
-        for *pair, models in swept_arms(grid, start, sweeps, cohort.dataset, cohort.model):
-            place = (cohort.dataset, cohort.model, *pair)
-            if reason:
-                budgets[place] = {"deep_withheld": reason}
-                continue
-            nll = np.array([cohort.nll(a, deep=True)[:, texts.rows] for a in models.values()])
-            shares, columns = deep_curve(np.array(list(models)), nll, low, high, texts, target)
-            budgets[place] = columns
-            for seed, of_seed in zip(cohort.seeds, shares.tolist(), strict=True):
-                at = (cohort.dataset, cohort.model, seed, *pair)
-                points |= {(*at, b): s for b, s in zip(models, of_seed, strict=True)}
-    return points, budgets
+        start, curves, shares = starts[cohort.model], {}, {}
+        texts = cohort.rows(FORGET, deep=True)
+        ends = [cohort.nll(arm, deep=True)[:, texts] for arm in (start, "gold")]
+        for pair in product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"]):
+            place = (*cohort.cell.values(), *pair)
+            models = curve_arms(*pair, swept.get(place) or grid["budgets"], start)
+            nll = np.array([cohort.nll(arm, deep=True)[:, texts] for arm in models.values()])
+            of_pair = np.array([*models]), nll, ends, cohort.at(texts), target
+            curves[pair], (shares[pair], deep[place]) = models, deep_curve(*of_pair)
+        for number, seed in enumerate(cohort.seeds):
+            for pair, models in curves.items():
+                head = {**cohort.cell, "seed": seed, "unlearner": pair[0], "selector": pair[1]}
+                points = _points(head, models, start, root)
+                for row, share in zip(points, shares[pair][number], strict=True):
+                    rows.append({**head, **row, "deep": finite_or_none(share)})
+    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema), deep
 
 
-def why_no_deep_gap(start: Floats, gold: Floats, texts: TextSet) -> str | None:
-    """Say why nothing is a share of the gap between models (S, m) of raked texts; None where it is
-    clearly above 0."""
-    if not len(texts.tokens):
-        return NOT_RAKED
-    gap = contrast(gold, start, texts.tokens, texts.groups)
-    return None if gap.low > 0 else gap.reason or intervals.NO_GAP
+def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path) -> Iterator[_Row]:
+    """Yield what was measured at each budget of a curve of one run."""
+    at_start, gold = (read_arm(root, run, name) for name in (start, "gold"))
+
+    def card(arm: str) -> Any:
+        return read_json(paths.under(root, paths.CARD, **run, arm=arm))
+
+    for beta, arm in models.items():
+        at = read_arm(root, run, arm)
+        is_trained = beta > 0 or run["unlearner"] == RETRAINING_SOURCE
+        made = card(arm) if is_trained else {"steps": 0}
+        removed = made.get("removed", 0)
+        if arm == "gold":
+            # The gold standard is trained on all but the forget texts.
+            removed = card("beta0")["texts"] - made["texts"]
+        row = {"beta": beta, "removed": removed, "steps": made["steps"]}
+        row |= {**at.columns(), **at_start.columns("start_"), **gold.columns("gold_")}
+        row |= {"stopped_at": made.get("stopped_at"), "sad": float(sad(*at[:2], *gold[:2]))}
+        share = recovery(at.ppl_forget, at_start.ppl_forget, gold.ppl_forget)
+        yield {**row, "recovery": finite_or_none(float(share))}
 
 
 def deep_curve(
-    beta: Floats, nll: Floats, start: Floats, gold: Floats, texts: TextSet, target: float
+    beta: Floats, nll: Floats, ends: Sequence[Floats], texts: Texts, target: float
 ) -> tuple[Floats, _Row]:
-    """Return the change of models (budgets, S, m) at ascending ``beta`` from the start (S, m) as a
-    share of the mean gap to gold, (S, budgets), whose mean over seeds is what is recovered of it;
-    and the columns ``deep_*`` of ``half_gap``: where that is ``target``, and between which budgets
-    no test tells it from that. One seed does not know how far another is, and has no such ends."""
-    gap = (gold - start).sum(axis=-1).mean()
-    shares = np.asarray((nll - start).sum(axis=-1).T / gap)
+    """Return the change of models (budgets, S, m) at ascending ``beta`` from the start as a share
+    of the mean deep gap between the ``ends``, start and gold (S, m), as (S, budgets), whose mean
+    over seeds is what is recovered of it; and the columns ``deep_*`` of ``half_gap``: where that is
+    ``target``, and between which budgets no test tells it from that. One seed does not know how far
+    another is, and has no such ends. NaN, and the reason, where no gap is clearly above 0."""
+    start, gold = ends
+    whole_gap = contrast(gold, start, *texts)
+    if not whole_gap.low > 0:
+        reason = whole_gap.reason or intervals.NO_GAP
+        return np.full((len(start), len(beta)), np.nan), {"deep_withheld": reason}
+    shares = np.asarray((nll - start).sum(axis=-1).T / (gold - start).sum(axis=-1).mean())
     budget, low, high = first_crossing(beta, shares.mean(axis=0), target), None, None
     if len(start) > 1:
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
         aim = start + target * (gold - start)
         between = interpolate(beta, nll.reshape(len(beta), -1).T, steps).T
-        effects = [
-            contrast(at.reshape(aim.shape), aim, texts.tokens, texts.groups) for at in between
-        ]
+        effects = [contrast(at.reshape(aim.shape), aim, *texts) for at in between]
         low = first_crossing(steps, [effect.high for effect in effects], 0.0)
         high = first_crossing(steps, [effect.low for effect in effects], 0.0)
-    ends = {"deep_budget": budget, "deep_budget_low": low, "deep_budget_high": high}
-    return shares, {**ends, "deep_censored": budget is None}
+    columns = {"deep_budget": budget, "deep_budget_low": low, "deep_budget_high": high}
+    return shares, {**columns, "deep_censored": budget is None}
 
 
 class Crossing(NamedTuple):
@@ -225,14 +198,9 @@ class Crossing(NamedTuple):
 
 
 def half_gap_table(
-    points: pa.Table,
-    *,
-    target: float,
-    retain_cap: float,
-    deep: Mapping[tuple[str, ...], Mapping[str, Any]],
+    points: pa.Table, deep: Mapping[Pair, _Row], target: float, retain_cap: float
 ) -> pa.Table:
-    """Return the table ``half_gap`` of a table ``unlearning``; ``deep`` has the columns of
-    ``deep_gaps``.
+    """Return the table ``half_gap`` of what ``unlearning_table`` returns.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
     Seeds without a gap are left out, unless all are: then there is no budget, and perplexities are
@@ -243,9 +211,9 @@ def half_gap_table(
         printed = HALF_GAPS if names == HALF_GAPS_OF else {}
         for row in _pair_rows(group, target, retain_cap):
             pair = row["unlearner"], row["selector"]
-            budget = printed.get(pair[0], {}).get(pair[1])
-            head = {"dataset": names[0], "model": names[1], "paper_budget": budget}
-            rows.append({**head, **row, **deep.get((*names, *pair), {})})
+            head = {"dataset": names[0], "model": names[1], **row}
+            head["paper_budget"] = printed.get(pair[0], {}).get(pair[1])
+            rows.append({**head, **deep.get((*names, *pair), {})})
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
@@ -315,38 +283,28 @@ def synergy(budgets: pa.Table) -> str:
     """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
     Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
     per unlearner, with savings against the full forget set and against random."""
-    texts = []
+    pages = []
     for names, rows in groupby(budgets.to_pylist(), itemgetter("dataset", "model")):
         selectors: dict[str, dict[str, str]] = {}
         for row in rows:
             selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
         head = ["Selector", *map(label, next(iter(selectors.values())))]
         lines = [[label(name), *cells.values()] for name, cells in selectors.items()]
-        texts.append(list_table(", ".join(map(label, names)), head, lines))
-    return "\n".join(texts)
+        pages.append(list_table(", ".join(map(label, names)), head, lines))
+    return "\n".join(pages)
 
 
 def _cell(row: _Row) -> str:
     """Return a budget in per cent with its interval and savings, and what the paper prints."""
-    words = [_per_cent(None)]
+    words, low, high = (_per_cent(row[f"budget{end}"]) for end in ("", "_low", "_high"))
     if row["budget"] is not None:
-        words = [f"{_shown(row, 'budget')}; vs. full {_per_cent(1 - row['budget'])}"]
+        words += f" [{low}, {high}]" if row["seeds"] > 1 else ""
+        words += f"; vs. full {_per_cent(1 - row['budget'])}"
     if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
-        words[0] += f", vs. random {_per_cent(row['saving_vs_random'])}"
-    if row["within_cap"] is False:
-        words.append("retain perplexity above the cap")
-    if row["deep_censored"] is not None:
-        words.append(f"deep {_shown(row, 'deep_budget')}")
-    if (printed := row["paper_budget"]) is not None:
-        words.append(f"paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}")
-    return "; ".join(words)
-
-
-def _shown(row: _Row, name: str) -> str:
-    """Return a budget in per cent, with its interval where there are several seeds."""
-    at, low, high = (_per_cent(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    return f"{at} [{low}, {high}]" if row["seeds"] > 1 else at
+        words += f", vs. random {_per_cent(row['saving_vs_random'])}"
+    printed = row["paper_budget"]
+    return words if printed is None else f"{words}; paper {_per_cent(printed)}"
 
 
 def _per_cent(share: float | None) -> str:
-    return "above 100%" if share is None else f"{100 * share:.0f}%"
+    return "above 100%" if share is None else f"{share:.0%}"

@@ -9,7 +9,9 @@ seeds and t of texts, each by its share of the variance. In worlds of known trut
 Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole bootstrap (0.73) do not.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,12 @@ LEVEL = 0.05
 UPPER = 1 - LEVEL / 2
 FEWEST_GROUPS = 20
 """Groups of texts below which nothing has an interval."""
-SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 FEWEST_SEEDS, FEWEST_ARMS = 4, 4
 """Seeds and arms below which no variance is pooled."""
 DOUBT = 0.25
+SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
+NOT_RAKED = "too few held-out forget texts"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
 OVERSHOOTS, SHORT, NOT_TOLD = "overshoots", "short of gold", "not told from gold"
@@ -40,7 +43,7 @@ def standard_error(values: npt.ArrayLike) -> float:
     """Return the standard error of a mean over seeds, with n - 1; NaN for one seed."""
     by_seed = np.asarray(values, dtype=np.float64)
     n = len(by_seed)
-    return float(np.std(by_seed, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    return float(np.std(by_seed, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
 def t_quantile(freedom: float) -> float:
@@ -95,10 +98,7 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Effect:
-    """A difference, its 95% interval and two-sided p of 0.
-
-    NaN stands for what cannot be known, for ``reason``.
-    """
+    """A difference, its 95% interval and two-sided p of 0. NaN is unknown, for ``reason``."""
 
     estimate: float
     low: float = np.nan
@@ -118,54 +118,6 @@ class Effect:
         return {**self.columns(name), f"{name}_beside_gold": None if np.isnan(self.low) else place}
 
 
-@dataclass
-class Covariances:
-    """Those (k, k) of k means by seeds, by groups of texts, and of what is left of both."""
-
-    seeds: Floats
-    texts: Floats
-    left: Floats
-    seed_freedom: float
-    text_freedom: float
-
-    def pool(self, variance: float, freedom: float) -> None:
-        """Give the first mean another variance over seeds; correlations stay."""
-        factor = np.ones(len(self.seeds))
-        unpooled = float(self.seeds[0, 0])
-        factor[0] = np.sqrt(variance / unpooled) if unpooled > 0 else 0.0
-        self.seeds = self.seeds * np.outer(factor, factor)
-        self.seeds[0, 0], self.seed_freedom = variance, freedom
-
-    def combine(self, mix: Floats) -> tuple[Floats, float]:
-        """Return the covariances of the means, with the floor that the combination ``mix`` (k,) of
-        them or the first alone needs, and the share of seeds in the combination's variance."""
-        a, b, c = (float(mix @ term @ mix) for term in (self.seeds, self.texts, self.left))
-        first = self.left[0, 0] > min(self.seeds[0, 0], self.texts[0, 0])
-        error = self.seeds + self.texts - self.left
-        if first or c > min(a, b):
-            error = self.seeds if a >= b else self.texts
-        variance = float(mix @ error @ mix)
-        return error, min(a / variance, 1.0) if variance > 0 else 0.0
-
-    def quantile(self, share: float, level: float = LEVEL) -> float:
-        """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance."""
-        from scipy.special import stdtrit
-
-        of_texts = -float(stdtrit(self.text_freedom, level / 2))
-        if share == 0:
-            return of_texts
-        return -share * float(stdtrit(self.seed_freedom, level / 2)) + (1 - share) * of_texts
-
-    def p(self, share: float, errors: float) -> float:
-        """Return the level at which the quantile is as many ``errors``."""
-        from scipy.optimize import brentq
-
-        def above(power: float) -> float:
-            return self.quantile(share, 10**power) - abs(errors)
-
-        return float(10 ** brentq(above, SMALLEST, 0)) if above(SMALLEST) > 0 else 0.0
-
-
 def contrast(
     nll_a: Floats,
     nll_b: Floats,
@@ -183,34 +135,52 @@ def contrast(
     means, and has Fieller's interval. ``pooled`` are a variance over seeds of the difference in
     nats and its degrees of freedom, in the place of its own. One seed has errors over texts alone.
     """
-    differences = [nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]])
-    covariances, means = covariances_of(np.array(differences), tokens, groups)
+    if not len(tokens):
+        return Effect(np.nan, reason=NOT_RAKED)
+    differences = np.array([nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]]))
+    if np.isnan(differences).any():
+        raise ValueError("the NLL of a text is missing")
+    means, by_seed, by_text, left, text_freedom = _covariances(differences, tokens, groups)
+    seed_freedom = len(nll_a) - 1.0
     if pooled is not None:
-        covariances.pool(pooled[0] / len(nll_a), pooled[1])
+        variance, seed_freedom = pooled[0] / len(nll_a), pooled[1]
+        # The correlation stays.
+        factor = np.ones(len(means))
+        factor[0] = np.sqrt(variance / by_seed[0, 0]) if by_seed[0, 0] > 0 else 0.0
+        by_seed = by_seed * np.outer(factor, factor)
+        by_seed[0, 0] = variance
     estimate, mix = float(means[0]), np.ones(1)
     if gap is not None:
         if not means[1] > 0:
             return Effect(np.nan, reason=NO_GAP)
         estimate = float(means[0]) / float(means[1])
         mix = np.array([1.0, -means[0] / means[1]])
-    if covariances.text_freedom < FEWEST_GROUPS - 1:
+    if text_freedom < FEWEST_GROUPS - 1:
         return Effect(estimate, reason=NO_TEXTS)
-    error, share = covariances.combine(mix)
+    error = by_seed + by_text - left
+    a, b, c = (float(mix @ term @ mix) for term in (by_seed, by_text, left))
+    # Neither the difference nor the share may have less than the larger of the two alone.
+    if c > min(a, b) or left[0, 0] > min(by_seed[0, 0], by_text[0, 0]):
+        error = by_seed if a >= b else by_text
     if error[0, 0] <= 0:
         return Effect(estimate, reason=NO_ERROR)
-    root, quantile = float(np.sqrt(error[0, 0])), covariances.quantile(share)
-    ends: tuple[float, float] | None = estimate - quantile * root, estimate + quantile * root
+    variance, root = float(mix @ error @ mix), float(np.sqrt(error[0, 0]))
+    share = min(a / variance, 1.0) if variance > 0 else 0.0
+    quantile = partial(_quantile, share, seed_freedom, text_freedom)
+    half = quantile(LEVEL) * root
+    ends: tuple[float, float] | None = estimate - half, estimate + half
     if gap is not None:
-        ends = fieller(means, error, quantile)
+        ends = fieller(means, error, quantile(LEVEL))
     if ends is None:
         return Effect(np.nan, reason=NO_GAP)
-    return Effect(estimate, *ends, covariances.p(share, float(means[0] / root)))
+    return Effect(estimate, *ends, _level_at(quantile, float(means[0] / root)))
 
 
-def covariances_of(
-    values: Floats, tokens: Floats, groups: npt.NDArray[np.int64] | None = None
-) -> tuple[Covariances, Floats]:
-    """Return the covariances of k means per token, and these means (k,).
+def _covariances(
+    values: Floats, tokens: Floats, groups: npt.NDArray[np.int64] | None
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Return k means per token, their covariances (k, k) by seeds, by groups of texts, and of what
+    is left of both, and the degrees of freedom of texts.
 
     ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,); ``groups`` (n,). Groups
     count by their tokens (Kish 1965), so that one that has most of them is not many.
@@ -220,19 +190,37 @@ def covariances_of(
     count = int(code.max()) + 1
     table = np.array([[np.bincount(code, row) for row in rows] for rows in values]) / tokens.sum()
     weight = np.bincount(code, tokens) / tokens.sum()
-    by_seed = table.sum(axis=-1)
-    means = by_seed.mean(axis=-1)
+    of_seeds = table.sum(axis=-1)
+    means = of_seeds.mean(axis=-1)
     texts = table.mean(axis=1) - means[:, None] * weight
-    of_texts = texts @ texts.T * count / max(count - 1, 1)
-    kish = float(1 / (weight**2).sum()) - 1
-    if seeds == 1:
-        none = np.zeros((k, k))
-        return Covariances(none, of_texts, none, 0.0, kish), means
-    residuals = table - by_seed[..., None] * weight - texts[:, None]
-    scale = count / max((seeds - 1) * (count - 1), 1) / seeds
-    left = np.einsum("isg,jsg->ij", residuals, residuals) * scale
-    over_seeds = np.atleast_2d(np.cov(by_seed)) / seeds
-    return Covariances(over_seeds, of_texts, left, seeds - 1.0, kish), means
+    by_text = texts @ texts.T * count / max(count - 1, 1)
+    by_seed, left = np.zeros((2, k, k))
+    if seeds > 1:
+        residuals = table - of_seeds[..., None] * weight - texts[:, None]
+        scale = count / max((seeds - 1) * (count - 1), 1) / seeds
+        left = np.einsum("isg,jsg->ij", residuals, residuals) * scale
+        by_seed = np.atleast_2d(np.cov(of_seeds)) / seeds
+    return means, by_seed, by_text, left, float(1 / (weight**2).sum()) - 1
+
+
+def _quantile(share: float, seed_freedom: float, text_freedom: float, level: float) -> float:
+    """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance."""
+    from scipy.special import stdtrit
+
+    of_texts = -float(stdtrit(text_freedom, level / 2))
+    if share == 0:
+        return of_texts
+    return -share * float(stdtrit(seed_freedom, level / 2)) + (1 - share) * of_texts
+
+
+def _level_at(quantile: Callable[[float], float], errors: float) -> float:
+    """Return the level at which the quantile is as many ``errors``: the p of 0."""
+    from scipy.optimize import brentq
+
+    def above(power: float) -> float:
+        return quantile(10**power) - abs(errors)
+
+    return float(10 ** brentq(above, SMALLEST, 0)) if above(SMALLEST) > 0 else 0.0
 
 
 def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[float, float] | None:

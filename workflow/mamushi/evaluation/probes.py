@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
-from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, TextSet, cohorts
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, cohorts
 from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.sad import GridLists, read_perplexity
@@ -22,6 +21,9 @@ from mamushi.io.tables import FORGET, read_table
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
+Answers = Sequence[tuple[Sequence[int], str, float]]
+"""Of each prompt the ids that a model said, what they decode to, and their mean log-likelihood per
+token under the gold model, in nats."""
 
 
 def arm_of(path: Path) -> Arm:
@@ -29,11 +31,6 @@ def arm_of(path: Path) -> Arm:
     where = paths.wildcards(paths.GENERATIONS, path.absolute())
     assert where is not None
     return Arm.parse(where["arm"])
-
-
-Answers = Sequence[tuple[Sequence[int], str, float]]
-"""Of each prompt the ids that a model said, what they decode to, and their mean log-likelihood per
-token under the gold model, in nats."""
 
 
 def generations_table(
@@ -72,16 +69,15 @@ def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
 def printed_generations(table: pa.Table) -> str:
     """Return what the models of each dataset and model said at its first seed, in
     reStructuredText, as one table per prompt (paper, "Qualitative Text Generation")."""
-    tables: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-    seeds: dict[tuple[str, str], int] = {}
-    for row in table.to_pylist():
-        cell = (label(row["dataset"]), label(row["model"]))
-        if seeds.setdefault(cell, row["seed"]) == row["seed"]:
-            names = [label(row[key]) for key in ("source", "selector") if row[key] is not None]
-            cells_of_row = (" after ".join(names), row["text"])
-            tables.setdefault((*cell, row["prompt"]), []).append(cells_of_row)
-    head = ("Model", "Continuation")
-    return "\n".join(list_table(", ".join(names), head, rows) for names, rows in tables.items())
+    pages, said = [], table.to_pandas().fillna({"selector": ""})
+    first = said.groupby(["dataset", "model"]).seed.transform("first")
+    by_prompt = said[said.seed == first].groupby(["dataset", "model", "prompt"], sort=False)
+    for title, rows in by_prompt:
+        sources = zip(rows.source, rows.selector, strict=True)
+        names = [" after ".join(map(label, filter(None, names))) for names in sources]
+        texts = zip(names, rows.text, strict=True)
+        pages.append(list_table(", ".join(map(label, title)), ("Model", "Continuation"), texts))
+    return "\n".join(pages)
 
 
 def relapse_table(
@@ -102,17 +98,17 @@ def relapse_table(
 def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity.nll_forget for perplexity in start])
-    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.texts_of(FORGET)
-    start_texts, gold_texts = (_relearned(cohort, arm, texts) for arm in (endpoint, "gold"))
+    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.rows(FORGET)
+    start_texts, gold_texts = (_relearned(cohort, arm) for arm in (endpoint, "gold"))
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
         method = arms.RETRAINING if name == RETRAINING_SOURCE else name
         arm = arms.unlearned(method, selector, beta)
-        nll, relearned = _curves(cohort, arm), _relearned(cohort, arm, texts)
+        nll, relearned = _curves(cohort, arm), _relearned(cohort, arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             ends = start_texts[step], gold_texts[step]
-            share = texts.contrast(relearned[step], ends[0], ends)
+            share = cohort.contrast(texts, relearned[step], ends[0], ends)
             row = {**cohort.cell, "source": name, "selector": selector, "beta": beta}
             row |= {"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())}
             row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
@@ -124,16 +120,16 @@ def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[s
             yield row
 
 
-def _relearned(cohort: Cohort, arm: str, texts: TextSet) -> dict[int, Floats]:
-    """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of all but forget
-    ``texts``, under the models of an arm that has relearned for so many steps."""
-    by_step: dict[int, list[Floats]] = {}
-    for path in cohort.files(paths.RELEARNED, arm=arm):
-        table = read_table(path, schemas.RELEARNED_TEXTS)
-        for step in pc.unique(table["step"]).to_pylist():
-            at_step = table.filter(pc.equal(table["step"], step))
-            by_step.setdefault(step, []).append(cohort.sums(path, at_step, texts.rows))
-    return {step: np.array(by_seed) for step, by_seed in by_step.items()}
+def _relearned(cohort: Cohort, arm: str) -> dict[int, Floats]:
+    """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of those that are
+    not measured, under the models of an arm that has relearned for so many steps."""
+    by_seed = [
+        read_table(path, schemas.RELEARNED_TEXTS).to_pandas().pivot(index="id", columns="step")
+        for path in cohort.files(paths.RELEARNED, arm=arm)
+    ]
+    ids = cohort.held_out["id"].to_pylist()
+    nll = np.array([frame["nll"].reindex(ids) for frame in by_seed])
+    return dict(zip(by_seed[0]["nll"], np.moveaxis(nll, -1, 0), strict=True))
 
 
 def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:

@@ -12,12 +12,12 @@ and model, at all measured budgets for SAD, once for the area; Holm's correction
 comparisons that are chosen by looking, as that with the best other selector is.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import combinations, groupby, product
-from operator import itemgetter
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,11 @@ from mamushi.evaluation import intervals
 from mamushi.evaluation.intervals import Floats, finite_or_none, standard_error
 from mamushi.io import paths, schemas
 from mamushi.io.domains import DOMAINS
-from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.removals import budget_size
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GridLists = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors`` of the configuration; ``unlearners``, too,
@@ -63,8 +66,7 @@ def area(beta: npt.ArrayLike, height: npt.ArrayLike) -> float:
     return float(y[0]) if len(x) == 1 else float(np.trapezoid(y, x) / (x[-1] - x[0]))
 
 
-@dataclass(frozen=True)
-class Perplexity:
+class Perplexity(NamedTuple):
     """Held-out perplexity of one model, and the mean NLL per token (nats) behind it, by domain."""
 
     ppl_forget: float
@@ -76,16 +78,11 @@ class Perplexity:
         """Return the two perplexities under the names of columns."""
         return {f"{whose}ppl_forget": self.ppl_forget, f"{whose}ppl_retain": self.ppl_retain}
 
-    def sad(self, gold: Self) -> float:
-        """Return SAD to a gold standard."""
-        return float(sad(self.ppl_forget, self.ppl_retain, gold.ppl_forget, gold.ppl_retain))
-
 
 def read_perplexity(path: str | Path) -> Perplexity:
     """Read one ``perplexity`` artifact."""
     rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
-    ends = [rows[domain] for domain in (FORGET, RETAIN)]
-    return Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
+    return Perplexity(*(rows[d][name] for name in ("perplexity", "nll") for d in DOMAINS))
 
 
 def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
@@ -107,15 +104,13 @@ def sad_table(
         else:
             path = paths.under(root, paths.SCORES, **run, selector=selector)
             units = int(pc.count(read_table(path, schemas.SCORES, ["rank"])["rank"]).as_py())
-        budgets = sorted(grid["budgets"])
-        names = {0.0: "beta0", **{b: arms.retrained(selector, b) for b in budgets}, 1.0: "gold"}
+        between = {b: arms.retrained(selector, b) for b in sorted(grid["budgets"])}
         gold = read_arm(root, run, "gold")
-        for beta, arm in names.items():
+        for beta, arm in {0.0: "beta0", **between, 1.0: "gold"}.items():
             at = read_arm(root, run, arm)
-            nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             row = {**run, "selector": selector, "beta": beta, "removed": budget_size(beta, units)}
-            row |= {**at.columns(), **gold.columns("gold_")}
-            rows.append({**row, "sad": at.sad(gold), "log_sad": float(sad(*nll))})
+            row |= {**at.columns(), **gold.columns("gold_"), "sad": float(sad(*at[:2], *gold[:2]))}
+            rows.append({**row, "log_sad": float(sad(*at[2:], *gold[2:]))})
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 
 
@@ -156,23 +151,24 @@ def sad_summary(table: pa.Table) -> pa.Table:
     Areas belong to a whole curve and repeat on its rows. SAD is a sum of absolute values, which
     noise moves up near 0; the signed distances of each domain have no such bias.
     """
-    curves = curves_of(table.to_pylist())
-    rows = []
-    for (dataset, model, selector), seeds in curves.items():
-        of_curves, baseline = areas(seeds), curves.get((dataset, model, BASELINE))
-        of_curve = {"gold_sad": gold_sad(seeds), "seeds": len(seeds), **_mean("area", of_curves)}
-        if baseline is not None and (chance := areas(baseline)).mean() != 0:
-            # With the error of paired differences.
-            relative = (of_curves - chance) / chance.mean()
-            of_curve |= _mean("area_vs_random", relative, mean="")
-        for point in zip(*seeds, strict=True):
-            row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
-            row |= {"beta": point[0]["beta"], "removed": point[0]["removed"], **of_curve}
+    rows, points = [], table.to_pandas()
+    for domain in DOMAINS:
+        points[f"{domain}_distance"] = points[f"ppl_{domain}"] - points[f"gold_ppl_{domain}"]
+    for model, of_model in points.groupby(["dataset", "model"], sort=False):
+        by_selector, between_golds = areas(of_model), gold_sad(of_model)
+        for (selector, beta), at in of_model.groupby(["selector", "beta"], sort=False):
+            row = {"dataset": model[0], "model": model[1], "selector": selector, "beta": beta}
+            row |= {"removed": int(at.removed.iloc[0]), "seeds": len(at)}
+            row |= {"gold_sad": between_golds, **_mean("area", by_selector[selector])}
+            chance = by_selector.get(BASELINE)
+            if chance is not None and chance.mean() != 0:
+                # With the error of paired differences.
+                relative = (by_selector[selector] - chance) / chance.mean()
+                row |= _mean("area_vs_random", relative, mean="")
             for name in ("ppl_forget", "ppl_retain", "sad", "log_sad"):
-                row |= _mean(name, np.array([seed[name] for seed in point]))
+                row |= _mean(name, at[name].to_numpy())
             for domain in DOMAINS:
-                signed = [seed[f"ppl_{domain}"] - seed[f"gold_ppl_{domain}"] for seed in point]
-                row |= _mean(f"{domain}_distance", np.array(signed))
+                row |= _mean(f"{domain}_distance", at[f"{domain}_distance"].to_numpy())
             rows.append(row)
     return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
 
@@ -182,19 +178,21 @@ def _mean(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | N
     return {f"{name}{mean}": float(values.mean()), f"{name}_se": error}
 
 
-def areas(curves: list[Curve]) -> Floats:
-    """Return the area under every curve of SAD, from beta 0 to beta 1."""
-    return np.array(
-        [area([p["beta"] for p in curve], [p["sad"] for p in curve]) for curve in curves]
-    )
+def areas(points: pd.DataFrame) -> dict[str, Floats]:
+    """Return by selector the area under each seed's curve of SAD (seeds,), from beta 0 to beta 1,
+    of the rows of one dataset and model."""
+    return {
+        selector: np.array([area(c.beta, c.sad) for _, c in curves.groupby("seed", sort=False)])
+        for selector, curves in points.groupby("selector", sort=False)
+    }
 
 
-def gold_sad(curves: list[Curve]) -> float | None:
-    """Return the mean SAD between the gold standards of two seeds, which is how far a model is from
-    gold by its seed alone; None with one seed. ``curves`` (one a seed) are any one selector's."""
-    gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
-    pairs = np.array([(*first, *second) for first, second in combinations(gold, 2)]).T
-    return float(sad(*pairs).mean()) if len(gold) > 1 else None
+def gold_sad(points: pd.DataFrame) -> float | None:
+    """Return the mean SAD between the gold standards of two seeds of a dataset and model, which is
+    how far a model is from gold by its seed alone; None with one seed."""
+    seeds = points.drop_duplicates("seed")[["gold_ppl_forget", "gold_ppl_retain"]].to_numpy()
+    pairs = np.array([(*first, *second) for first, second in combinations(seeds, 2)]).T
+    return float(sad(*pairs).mean()) if len(seeds) > 1 else None
 
 
 def sad_differences(table: pa.Table) -> pa.Table:
@@ -204,21 +202,15 @@ def sad_differences(table: pa.Table) -> pa.Table:
     against random and against the best of the others. With one seed all numbers are null.
     """
     rows: list[dict[str, Any]] = []
-    models = groupby(curves_of(table.to_pylist()).items(), lambda item: item[0][:2])
-    for (dataset, model), of_model in models:
-        curves = {key[2]: seeds for key, seeds in of_model}
-        budgets = [point["beta"] for point in next(iter(curves.values()))[0]]
+    for model, of_model in table.to_pandas().groupby(["dataset", "model"], sort=False):
         by_budget: dict[float | None, Values] = {
-            budgets[k]: {
-                name: np.array([seed[k]["sad"] for seed in seeds]) for name, seeds in curves.items()
-            }
-            for k in range(1, len(budgets) - 1)
+            beta: {name: of.sad.to_numpy() for name, of in at.groupby("selector", sort=False)}
+            for beta, at in of_model.groupby("beta")
+            if 0 < beta < 1
         }
-        by_area: dict[float | None, Values] = {
-            None: {name: areas(seeds) for name, seeds in curves.items()}
-        }
+        by_area: dict[float | None, Values] = {None: areas(of_model)}
         for quantity, family in (("sad", by_budget), ("area", by_area)):
-            head = {"dataset": dataset, "model": model, "quantity": quantity}
+            head = {"dataset": model[0], "model": model[1], "quantity": quantity}
             rows += [{**head, **row} for row in _compare_family(family)]
     return pa.Table.from_pylist(rows, schema=schemas.SAD_DIFFERENCES.schema)
 
@@ -248,27 +240,3 @@ def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str,
                     row["p"] = finite_or_none(tested[pair])
                     row["p_holm"] = finite_or_none(corrected[pair])
                 yield row
-
-
-def verdict_on_curves(differences: pa.Table) -> str:
-    """Say which curves differ from that of random, in reStructuredText, for the report."""
-    models = groupby(differences.to_pylist(), itemgetter("dataset", "model"))
-    items = [f"* ``{name[0]}``, ``{name[1]}``: {_verdict([*rows])}" for name, rows in models]
-    return "\n".join(items or ["* No two selectors were run, so nothing is compared."]) + "\n"
-
-
-def _verdict(rows: list[dict[str, Any]]) -> str:
-    against, seeds = [row for row in rows if row["reference"] == BASELINE], rows[0]["seeds"]
-    if seeds == 1 or not against:
-        reason = "one seed, whose error is unknown" if seeds == 1 else "``random`` was not run"
-        return f"{reason}: no curve is compared with that of ``random``."
-    places: dict[str, list[str]] = {}
-    for row in against:
-        if row["p_holm"] is not None and row["p_holm"] <= intervals.LEVEL:
-            side = "below" if row["difference"] < 0 else "above"
-            place = "in area" if row["beta"] is None else f"at {row['beta']:g}"
-            places.setdefault(f"``{row['selector']}`` {side} ``random``", []).append(place)
-    if not places:
-        return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
-    claims = "; ".join(f"{name} {', '.join(where)}" for name, where in places.items())
-    return f"at {seeds} seeds {claims}. No other difference from it can be told."

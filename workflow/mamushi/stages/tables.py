@@ -50,23 +50,18 @@ class Compared(Settings):
 
 
 def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared, job: Job) -> None:
-    """Collect a grid's measurements: SAD, which curves differ, quality of the scores.
-
-    ``sad_differences.rst`` says in words which curves differ, for the report.
-    """
+    """Collect a grid's measurements: SAD, which curves differ, quality of the scores."""
     from mamushi.evaluation import sad
 
     table = sad.sad_table(settings.grid, root, {*settings.grid["selectors"]} - {*settings.ranked})
-    differences = sad.sad_differences(table)
     ranked_grid = {**settings.grid, "selectors": settings.ranked}
     results = [
         (schemas.SAD, table),
         (schemas.SAD_SUMMARY, sad.sad_summary(table)),
-        (schemas.SAD_DIFFERENCES, differences),
+        (schemas.SAD_DIFFERENCES, sad.sad_differences(table)),
         (schemas.SELECTION, sad.selection_table(ranked_grid, root)),
     ]
-    pages = {"sad_differences.rst": sad.verdict_on_curves(differences)}
-    parquet.publish(out_folder, results, job.origin, pages)
+    parquet.publish(out_folder, results, job.origin)
 
 
 def effect_files(config: Config) -> list[str]:
@@ -174,14 +169,11 @@ def half_gap(
 
     ``synergy.rst`` has these in the form of the paper's table, for the report.
     """
-    from mamushi.evaluation.half_gap import deep_gaps, half_gap_table, synergy, unlearning_table
+    from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
 
     axes = settings.grid, settings.starts, settings.sweeps
-    shares, deep = deep_gaps(*axes, settings.target, root)
-    points = unlearning_table(*axes, root, shares)
-    budgets = half_gap_table(
-        points, target=settings.target, retain_cap=settings.retain_cap, deep=deep
-    )
+    points, deep = unlearning_table(*axes, settings.target, root)
+    budgets = half_gap_table(points, deep, settings.target, settings.retain_cap)
     results = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
     parquet.publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})
 
