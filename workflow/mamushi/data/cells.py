@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-ROWS = 1024
-"""Rows that are stored at a time: of texts of 2 MB the most that an array holds."""
+ROWS = 1024  # Stored at a time: of texts of 2 MB the most that an array holds.
 
 
 class Cells(Sequence[Any]):

@@ -10,8 +10,8 @@ GroupCodes = NDArray[np.int64]
 
 
 def independent(groups: GroupCodes | None) -> float:
-    """Return what share of texts says as much, without groups, as all do in these (n,), as if those
-    of one were all alike (Kish 1965)."""
+    """Return what share of texts says as much as all in these groups (n,), as if those of one were
+    all alike (Kish 1965)."""
     if groups is None:
         return 1.0
     sizes = np.unique(groups, return_counts=True)[1]

@@ -19,11 +19,9 @@ from mamushi.io.tables import FORGET, read_groups, read_table
 from mamushi.io.vectors import ranked
 
 Ids: TypeAlias = Sequence[str] | pa.ChunkedArray
-"""Ids of texts, in a list or as a table has them."""
-OF_ROOMS = "label__"
-"""How columns of the examples begin that are no labels, see ``Raw.labels``."""
-COLUMN = "label_column_"
-"""How those begin that nobody named: the other columns of a user's table."""
+OF_ROOMS, COLUMN = "label__", "label_column_"
+"""How columns of the examples begin that are no labels, see ``Raw.labels``, and those that nobody
+named, the other columns of a user's table."""
 
 
 @dataclass(frozen=True)

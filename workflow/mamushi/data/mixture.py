@@ -30,17 +30,16 @@ ConceptRows = NDArray[np.int16]  # At most 5,000 concepts.
 
 @dataclass(frozen=True)
 class Mixture:
-    """Both densities. V concepts, C components."""
+    """Both densities, of V concepts and C components: B(w | u) in row u and column w of
+    ``backbone`` (V + 1, V), whose last row is the start; T_c(w | u) as ``topics`` (C, V + 1, V), or
+    (C, 1, V) where it is the same after every u; pi1 and pi2 as ``weights`` (2, C). ``words`` are
+    the synonyms of the first concept, then those of the second, as many of each."""
 
     words: tuple[str, ...]
-    """The synonyms of the first concept, then those of the second, and so on: as many of each."""
     backbone: Doubles
-    """B(w | u), shape (V + 1, V): row u, column w. The last row, -1, is the start."""
     topics: Doubles
-    """T_c(w | u), shape (C, V + 1, V), or (C, 1, V) where it is the same after every u."""
     topic_share: float
     weights: Doubles
-    """pi1 and pi2, shape (2, C)."""
 
 
 def make(

@@ -25,25 +25,18 @@ class Raw:
 
     ids: Sequence[str]
     texts: Sequence[str]
-    forget: NDArray[np.bool_]
-    """Whether a row belongs to the forget domain p1; otherwise to the retain domain p2."""
-    section: Sequence[str | None]
-    """The section that a row comes with; None where it is to be split."""
-    stratum: Sequence[str]
-    """The split keeps the shares of the sections within each stratum of each domain."""
-    places: Sequence[str]
-    """Where a row is, for messages: ``train.csv, row 17 (line 43)``."""
+    forget: NDArray[np.bool_]  # of the forget domain p1; else of the retain domain p2
+    section: Sequence[str | None]  # that a row comes with; None where it is to be split
+    stratum: Sequence[str]  # within each, in each domain, sections have their shares
+    places: Sequence[str]  # for messages: train.csv, row 17 (line 43)
     labels: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
     """Columns that ride along, as ``label_<name>``. One whose name begins with ``_`` is no label:
     ``conversations.TURNS``, and those of rooms beside the core."""
     group: Sequence[str | None] | None = None
     """Texts that share one are not independent, as those of a thread or an author; None alone."""
-    log_density_ratio: NDArray[np.float64] | None = None
-    """The exact log p1(text)/p2(text) in nats, where it is known."""
-    sources: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each file that was read, by file name."""
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    """Rows that the loader left out itself, by reason; they are in none of the columns."""
+    log_density_ratio: NDArray[np.float64] | None = None  # log p1(text)/p2(text) in nats, if known
+    sources: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of each file by its name
+    dropped: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by reason
     extra_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the metadata of the examples say beside their origin, ready for JSON."""
 

@@ -47,11 +47,7 @@ def units(text: str) -> Iterator[str]:
     """Yield the words of a text, of a script without letter cases its pairs of letters: some of
     these are written without spaces."""
     for run in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):
-        if run.isascii():
-            yield run.lower()
-            continue
-        is_mixed = run.lower() != run.upper() and has_unspaced(run)
-        for word in _PARTS.findall(run) if is_mixed else [run]:
+        for word in _PARTS.findall(run) if has_unspaced(run) else [run]:
             if word.lower() != word.upper():
                 yield word.lower()
             else:

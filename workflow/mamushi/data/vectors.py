@@ -17,8 +17,7 @@ from mamushi.errors import UserError, located
 from mamushi.io.domains import name_of
 from mamushi.io.vectors import large_matrix
 
-_ROWS = 16384
-"""Rows that are read at once."""
+_ROWS = 16384  # Read at once.
 
 
 def read_aligned(
@@ -36,8 +35,8 @@ def read_aligned(
 
     ``names`` are the columns of ids and vectors of Parquet; of safetensors the second is the
     tensor, and the ids, one a line, are in a file of its name with the ending .txt. ``others`` are
-    further ids of the dataset; of its rows, ``n_left_out`` have neither, and no more unknown ids
-    than these are taken. Without a column of ids they are numbers ``by_row``, from 1.
+    further ids of the dataset, ``n_left_out`` the rows that have neither. Without a column of ids
+    they are numbers ``by_row``, from 1.
 
     Raises ``UserError`` for an id that is missing, there twice or unknown, and a vector that
     float16 cannot hold; ``ValueError`` for lists of several lengths.
