@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,13 @@ PROFILE = "gpu"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add how to run, for every command that starts the workflow."""
-    dry = "show what would run, and run nothing"
-    parser.add_argument("-n", "--dry-run", action="store_true", help=dry)
+    add = parser.add_argument
+    add("-n", "--dry-run", action="store_true", help="show what would run, and run nothing")
     where = "a profile of the workflow (slurm for a cluster) or a folder (default: this machine)"
-    parser.add_argument("--profile", default=PROFILE, help=where)
-    parser.add_argument("--cores", type=int, metavar="N", help="cores to use (default: all)")
+    add("--profile", default=PROFILE, help=where)
+    add("--cores", type=int, metavar="N", help="cores to use (default: all)")
     more = "more options of Snakemake, after an equals sign: ='--resources gpu=2'"
-    parser.add_argument("--snakemake-args", default="", metavar="ARGS", help=more)
+    add("--snakemake-args", default="", metavar="ARGS", help=more)
 
 
 def configfile(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +69,7 @@ def profile_folder(name: str) -> Path:
 
 def sets(profile: str, option: str) -> bool:
     """Return whether a profile sets an option of Snakemake."""
-    files = profile_folder(profile).glob("*.yaml")
-    return any(f"\n{option}:" in f"\n{path.read_text('utf-8')}" for path in files)
+    return any(option in read(path) for path in profile_folder(profile).glob("*.yaml"))
 
 
 def read(configfile: Path) -> dict[str, Any]:
@@ -87,12 +87,10 @@ def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None)
 
     paper, ours = tree() / "config.yaml", Path("config.yaml")
     files = [*([ours] if ours.is_file() and not ours.samefile(paper) else []), *configfiles]
-    if not files or any(read(path).get("extends") == "paper" for path in files):
-        files = [paper, *files]
-    merged: dict[str, Any] = {}
-    for item in (*map(read, files), options or {}):
-        merged = laid_over(merged, item)
-    return complete(merged)
+    written = [*map(read, files), options or {}]
+    if not files or any(one.get("extends") == "paper" for one in written):
+        written = [read(paper), *written]
+    return complete(reduce(laid_over, written, {}))
 
 
 def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
@@ -107,11 +105,6 @@ def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
         fetch_copy(url, refresh=refresh)
 
 
-def is_dry(args: argparse.Namespace) -> bool:
-    """Return whether nothing is to run."""
-    return args.dry_run or bool({"-n", "--dry-run"} & {*args.snakemake_args.split()})
-
-
 def line(
     targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace
 ) -> list[str]:
@@ -123,7 +116,7 @@ def line(
     forced = date_back(check(configfiles)) if is_here else []
     return [
         *("--snakefile", str(tree() / "Snakefile"), "--profile", str(profile_folder(args.profile))),
-        *(("--dry-run", "--quiet", "rules") if is_dry(args) else RUNNING),
+        *(("--dry-run", "--quiet", "rules") if args.dry_run else RUNNING),
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
         *(("--forcerun", *forced) if forced else ()),
@@ -134,8 +127,8 @@ def line(
 def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
     """Make these targets in the working folder; return Snakemake's exit status. Ctrl-C and SIGTERM
     reach Snakemake, which ends its jobs; this waits for that, and raises ``Stopped``. Raises
-    ``UserError`` as ``line``."""
-    if not is_dry(args):
+    ``UserError`` as ``line`` and ``fetch``."""
+    if not args.dry_run:
         # Snakemake holds the folder; here it is refused in one line.
         with hooks.only_run():
             fetch(configfiles)

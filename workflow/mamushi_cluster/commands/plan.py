@@ -12,7 +12,6 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
-from mamushi.running.locks import visible
 from mamushi_cluster import hooks
 from mamushi_cluster.commands import _run
 from mamushi_cluster.forecast import TRAINING, UNLEARNING, Job, estimate, model_size
@@ -49,9 +48,8 @@ def run(args: argparse.Namespace) -> int:
             print(done.stdout.strip(), file=sys.stderr)
             raise UserError("the dry run failed", do="see what Snakemake said above")
         config = read_json(file.name)
-    is_on_cluster = _run.sets(args.profile, "executor")
-    has_gpus = config["execution"]["device"] != "cpu" and (is_on_cluster or visible())
-    plan = reckon(read(done.stdout, has_gpus=bool(has_gpus)), config)
+    jobs = read(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
+    plan = reckon(jobs, config)
     _as_json.put(plan)
     print(text(plan))
     return 0
@@ -77,10 +75,13 @@ def reckon(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
 
     rows, stays = [], (*TRAINING, *UNLEARNING) if config["keep_checkpoints"] else STAYS
     for job in jobs:
-        (seconds, source), disk_gb = estimate(config, job), 0.0
+        (seconds, source), disk_gb, name = (
+            estimate(config, job),
+            0.0,
+            job.wildcards.get("model", ""),
+        )
         if job.rule in stays:
-            model = job.wildcards["model"]
-            disk_gb = 4e-9 * model_size(config, model).trained(config["models"][model]["training"])
+            disk_gb = 4e-9 * model_size(config, name).trained(config["models"][name]["training"])
         hours, memory_gb = (seconds or 0.0) * job.gpus / 3600, job.memory_mb / 1000
         rows.append((job.rule, 1, int(seconds is None), seconds, hours, memory_gb, disk_gb, source))
     table = pd.DataFrame(rows, columns=["rule", *COLUMNS]).astype({"seconds": float})

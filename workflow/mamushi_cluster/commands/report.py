@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     configfiles = _run.required(args)
     args.snakemake_args += f" --report {shlex.quote(str(args.out))}"
     status = _run.run(args.targets, configfiles, args)
-    is_made = status == 0 and not _run.is_dry(args)
+    is_made = status == 0 and not args.dry_run
     if is_made:
         # It links the report.
         hooks.print_start_page(configfiles, _run.check(configfiles))

@@ -21,5 +21,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` as ``_run.required``."""
     status = _run.run(args.targets, _run.required(args), args)
-    _as_json.put({"targets": args.targets or ["all"], "made": not (status or _run.is_dry(args))})
+    _as_json.put({"targets": args.targets or ["all"], "made": not (status or args.dry_run)})
     return status

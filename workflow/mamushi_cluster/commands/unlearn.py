@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     args.snakemake_args += f" --config {shlex.quote(f'unlearning={json.dumps(section)}')}"
     status = _run.run(["unlearned"], [args.configfile], args)
     done: list[dict[str, Any]] = []
-    for cell in cells(grid) if status == 0 and not _run.is_dry(args) else ():
+    for cell in cells(grid) if status == 0 and not args.dry_run else ():
         written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
         card = paths.MODEL_CARD.format(model=cell["model"])
         command = f"mamushi export --model-card {card} --trained {written} --out FOLDER"

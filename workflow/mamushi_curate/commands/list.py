@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         beside = [paths.MANIFEST.format(**of) for of in lists if is_corpus[of["dataset"]]]
         status = _run.run([*made, *beside], configfiles, args)
-    if status == 0 and not _run.is_dry(args):
+    if status == 0 and not args.dry_run:
         _as_json.put(made)
         print(*made, sep="\n")
     return status

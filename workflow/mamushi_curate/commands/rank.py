@@ -25,6 +25,7 @@ from mamushi_curate.pipeline import FIGURE, fits_one_process, open_pipeline
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
 """What is laid over a configuration to do without refits."""
 
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `init`, and how to run."""
     from mamushi_curate.commands import init
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
     if is_here := fits_one_process(args, config):
         _rank_here(args, config, is_seen)
-    elif (status := _rank_by_workflow(args, config, cells)) or _run.is_dry(args):
+    elif (status := _rank_by_workflow(args, config, cells)) or args.dry_run:
         _as_json.put([])
         return status
     is_shown = is_here and not (is_seen or args.quick)

@@ -131,7 +131,6 @@ def test_rank_leaves_a_grid_to_the_workflow(
     assert started[-1] == ([wanted[0], *wanted[1:3]], ["mine.yaml", str(rank.QUICK)])
     # Nothing is shown of a run that failed, or of a dry one.
     assert main(["rank", "--snakemake-args=--fail"]) == 1
-    assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
     assert main(["rank", "--dry-run"]) == 0
     assert len(shown) == 2
 
