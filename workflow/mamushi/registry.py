@@ -155,6 +155,11 @@ def plugin(kind: str, name: str) -> Plugin:
     return plugins(kind)[name]
 
 
+def plugin_settings(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a plug-in, out of its definition in the configuration."""
+    return {key: definition[key] for key in plugin(kind, definition["kind"]).settings}
+
+
 def load(kind: str, name: str) -> ModuleType:
     """Return a plug-in's module. Raises ``UserError`` for an unknown name."""
     return plugin(kind, name).code

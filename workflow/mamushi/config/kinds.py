@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import getitem
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import (
@@ -175,7 +175,11 @@ def setting(source: str | Callable[..., Any], default: Any = ...) -> Any:
 
 
 class Settings(Section):
-    """The settings of a stage: each is a ``setting``, or the wildcard of its name."""
+    """The settings of a stage: each is a ``setting``, or the wildcard of its name. ``PLUGIN`` is
+    the kind of plug-in that the stage loads, if any, and the setting with its name; a setting
+    ``rooms`` names further modules."""
+
+    PLUGIN: ClassVar[tuple[str, str] | None] = None
 
     @classmethod
     def of(cls, config: Config, **wildcards: Any) -> Self:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mamushi.config.kinds import Config
-from mamushi.registry import Plugin, plugin
+from mamushi.registry import Plugin, plugin, plugin_settings
 
 
 def kind_of(config: Config, selector: str) -> Plugin:
@@ -70,8 +70,7 @@ def is_refitted(config: Config, selector: str) -> bool:
 
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:
     """Return a selector's settings as the configuration has them."""
-    definition = config["selectors"][selector]
-    return {key: definition[key] for key in kind_of(config, selector).settings}
+    return plugin_settings("selector", config["selectors"][selector])
 
 
 def comparison(config: Config, selector: str) -> str | None:

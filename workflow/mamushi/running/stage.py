@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
 from mamushi.io.digests import provenance
-from mamushi.registry import find_files, import_file
+from mamushi.registry import find_files, import_file, plugin
 from mamushi.running import identity
 
 EXECUTION = "MAMUSHI_EXECUTION"
@@ -91,9 +91,12 @@ class Stage:
         """Return the settings of a job with these wildcards, and the identity of its code, as the
         one text that is compared and handed over."""
         settings, name = self.settings.of(config, **wildcards), self.function.__name__
-        plug_ins = settings.plug_ins() if hasattr(settings, "plug_ins") else ()
+        modules = [*getattr(settings, "rooms", ())]
+        if settings.PLUGIN:
+            kind, key = settings.PLUGIN
+            modules.append(plugin(kind, getattr(settings, key)).module)
         version = getattr(self.module, "VERSION", {}).get(name, 1)
-        code = {"code": identity.of_stage(self.module.__name__, name, *plug_ins)}
+        code = {"code": identity.of_stage(self.module.__name__, name, *modules)}
         return json.dumps({**settings.model_dump(), **code, "version": version}, sort_keys=True)
 
 

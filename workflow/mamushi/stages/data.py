@@ -1,7 +1,6 @@
 """Texts of the datasets, and vectors that another program made."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, versions
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json, sha256, write_json
-from mamushi.registry import plugin, readers_of
+from mamushi.registry import plugin, plugin_settings, readers_of
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 
@@ -19,7 +18,7 @@ from mamushi.stages._io import parquet, schemas
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
-    settings = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+    settings = plugin_settings("dataset", definition)
     if unlabelled(definition):
         # What is known of the examples changes nothing about how they are read.
         settings["forget"] = {k: v for k, v in settings["forget"].items() if k != "fair"}
@@ -30,6 +29,7 @@ class ExamplesSettings(Settings):
     """``loader`` and ``kind`` are of the dataset's loader; ``inputs`` are the digests of its raw
     files."""
 
+    PLUGIN = ("dataset", "kind")
     dataset: str
     kind: str = setting("datasets.{dataset}.kind")
     loader: dict[str, Any] = setting(loader_settings)
@@ -40,10 +40,9 @@ class ExamplesSettings(Settings):
     inputs: dict[str, str] = setting(
         lambda config, dataset: content_digests(files(config["datasets"][dataset]))
     )
-
-    def plug_ins(self) -> Sequence[str]:
-        """Return the module that the stage loads by name."""
-        return [plugin("dataset", self.kind).module, *readers_of(self.loader)]
+    rooms: tuple[str, ...] = setting(
+        lambda config, dataset: readers_of(config["datasets"][dataset]), default=()
+    )
 
 
 def examples(

@@ -1,6 +1,6 @@
 """Figures, one file each in the gallery."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,9 @@ def axes_shown(
 class Figure(Settings):
     """What is drawn of which axes or cell."""
 
+    PLUGIN = ("figure", "name")
     name: str
     grid: dict[str, Any] = setting(axes_shown)
-
-    def plug_ins(self) -> Sequence[str]:
-        """Return the module that the stage loads by name."""
-        return [plugin("figure", self.name).module]
 
 
 def figure(*, tables: Path, out: Output, settings: Figure, job: Job) -> None:
@@ -50,8 +47,6 @@ def figure(*, tables: Path, out: Output, settings: Figure, job: Job) -> None:
     from matplotlib import rc_context
 
     from mamushi.figures.style import HOUSE, save
-    from mamushi.registry import load
 
-    module = load("figure", settings.name)
     with rc_context(HOUSE):
-        save(module.draw(tables, settings.grid), out)
+        save(plugin("figure", settings.name).code.draw(tables, settings.grid), out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 class Score(Settings):
     """A selector and the seed; ``rooms`` are modules of rooms that take part in any dataset."""
 
+    PLUGIN = ("selector", "kind")
     selector: str
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
@@ -39,10 +39,6 @@ class Score(Settings):
     def ranker(self) -> Plugin:
         """Return the plug-in of the selector."""
         return plugin("selector", self.kind)
-
-    def plug_ins(self) -> Sequence[str]:
-        """Return the modules that the stage loads by name."""
-        return [self.ranker.module, *self.rooms]
 
 
 def score(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Config, setting
+from mamushi.config.kinds import setting
 from mamushi.config.sections import Shortened, UnlearnTraining
 from mamushi.io.digests import content_digests
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
-from mamushi.registry import plugin
+from mamushi.registry import plugin, plugin_settings
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import schemas
 from mamushi.stages._models import (
@@ -28,32 +27,24 @@ if TYPE_CHECKING:
 GPU = ("unlearn",)
 
 
-def unlearner_settings(config: Config, unlearner: str) -> dict[str, Any]:
-    """Return the settings of an unlearner's plug-in."""
-    definition = config["unlearners"][unlearner]
-    return {key: definition[key] for key in plugin("unlearner", definition["kind"]).settings}
-
-
-def list_digest(config: Config, list: str | None = None) -> dict[str, str]:
-    """Return the digest of a removal list of the user's, by its name there."""
-    path = list and config["unlearning"]["lists"][list]
-    return content_digests([path] if path else [])
-
-
 class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner."""
 
+    PLUGIN = ("unlearner", "kind")
     precision: str = setting("models.{model}.training.precision")
     evaluation: Shortened = setting("evaluation")
     unlearner: str
     kind: str = setting("unlearners.{unlearner}.kind")
-    settings: dict[str, Any] = setting(unlearner_settings)
+    settings: dict[str, Any] = setting(
+        lambda config, unlearner: plugin_settings("unlearner", config["unlearners"][unlearner])
+    )
     training: UnlearnTraining = setting("unlearners.{unlearner}.training")
-    inputs: dict[str, str] = setting(list_digest)
-
-    def plug_ins(self) -> Sequence[str]:
-        """Return the module that the stage loads by name."""
-        return [plugin("unlearner", self.kind).module]
+    inputs: dict[str, str] = setting(
+        # Of a removal list of the user's, by its name there.
+        lambda config, list=None: content_digests(
+            [config["unlearning"]["lists"][list]] if list else []
+        )
+    )
 
 
 def unlearn(

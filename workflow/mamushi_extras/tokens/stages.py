@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import comparison, selector_settings
-from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:
@@ -19,15 +17,12 @@ if TYPE_CHECKING:
 class TokenScores(Settings):
     """A selector of tokens, the seed, and the length at which trainings cut texts."""
 
+    PLUGIN = ("selector", "kind")
     selector: str
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
     seed: int
     max_length: int = setting("models.{model}.training.max_length")
-
-    def plug_ins(self) -> Sequence[str]:
-        """Return the module that the stage loads by name."""
-        return [plugin("selector", self.kind).module]
 
 
 def token_scores(
