@@ -1,9 +1,8 @@
 """Show what was ranked: the lists with their counts, the verdict, the first texts and the last.
 
 For each dataset, model and seed of a folder: what each ranking is worth, by its own AUC; its
-removal lists, each with what it is worth and why; the texts that go first and those at a list's end
-with profanity masked, the figure and the page. Then the tokens that selectors of tokens mask, with
-what is known of each mask.
+removal lists, and the tokens that selectors of tokens mask, each with what it is worth and why; the
+texts that go first and those at a list's end with profanity masked, the figure and the page.
 """
 
 import argparse
@@ -39,9 +38,9 @@ def run(args: argparse.Namespace) -> None:
     show(inside if inside.is_dir() else args.folder, as_json=args.json)
 
 
-def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool = False) -> None:
-    """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``;
-    ``as_json`` the manifests alone."""
+def show(root: Path, *, texts: bool = True, as_json: bool = False) -> None:
+    """Print what was ranked in a results folder, with the first ``texts``; ``as_json`` the
+    manifests alone."""
     from mamushi.evidence.ranking import read_manifests
 
     lists, earlier = read_manifests(root, paths.MANIFEST)
@@ -52,10 +51,9 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool =
     if as_json:
         _as_json.put([*spans, *lists])
         return
-    cells = groupby(lists, itemgetter("dataset", "model", "seed"))
+    cell = itemgetter("dataset", "model", "seed")
+    cells = groupby(sorted([*lists, *spans], key=cell), cell)
     blocks = ["\n".join(_cell(root, [*manifests], texts)) for _, manifests in cells]
-    if spans and (tokens or not lists):
-        blocks.append("\n".join(_masked(spans)))
     words = "is of an earlier ranking, and not to be acted on"
     blocks += [f"{manifest['path']}: {words}" for manifest in earlier]
     print("\n\n".join(blocks))
@@ -63,34 +61,43 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool =
 
 def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[str]:
     """Yield the lines of a dataset, model and seed."""
-    from mamushi.evidence.advice import advised, first_budget, row_for_budget
     from mamushi.evidence.ranking import cut
     from mamushi.evidence.verdict import leading
 
-    first, by_selector = manifests[0], groupby(manifests, itemgetter("selector"))
-    lists = {selector: [*of_selector] for selector, of_selector in by_selector}
+    first, lists, spans = manifests[0], dict[str, list[Manifest]](), dict[str, list[Manifest]]()
+    for manifest in manifests:
+        kind = spans if "masked" in manifest else lists
+        kind.setdefault(manifest["selector"], []).append(manifest)
     cell: Cell = {name: first[name] for name in ("dataset", "model", "seed")}
-    order = leading(lists)
-    best = lists[order[0]]
     yield "{dataset}, {model}, seed {seed}".format(**cell)
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
     # Of a corpus, its manifest says what is known.
     yield from _named([*first.get("shown", [("ranked", ranked)]), ("cut", cut(root, cell))])
-    for selector in order:
-        yield from _ranking_lines(selector, lists[selector])
+    order = leading(lists)
+    for selector, made in {**{name: lists[name] for name in order}, **spans}.items():
+        yield from _ranking_lines(selector, made)
+    if order:
+        yield from _next_steps(root, {**cell, "selector": order[0]}, lists[order[0]], texts)
+    masks = [manifest for made in spans.values() for manifest in made if _is_to_act_on(manifest)]
+    for manifest in masks[:1]:
+        yield f"  hand over mamushi export {manifest['path']} --to labels --out masked.jsonl"
+
+
+def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool) -> Iterator[str]:
+    """Yield the texts that a selector lists, and where to go from there."""
+    from mamushi.evidence.advice import advised, first_budget, row_for_budget
+
     if texts:
-        longest = max(one["removed"] for one in best)
-        yield from _texts(root, {**cell, "selector": order[0]}, longest)
-    figure = paths.under(root, paths.CELL_FIGURE_PNG, **cell, figure="diagnostics")
-    page = paths.under(root, paths.RANKING, **cell)
-    found = {"figure": figure, "page": page}.items()
+        yield from _texts(root, names, max(one["removed"] for one in lists))
+    figure = paths.under(root, paths.CELL_FIGURE_PNG, **names, figure="diagnostics")
+    found = {"figure": figure, "page": paths.under(root, paths.RANKING, **names)}.items()
     yield from _named((name, path.is_file() and path) for name, path in found)
-    if paths.under(root, paths.FRONTIER, **cell).is_file():
+    if paths.under(root, paths.FRONTIER, **names).is_file():
         at = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{at}"
-    taken = row_for_budget(best, first_budget(advised(root, cell, order[0])))
-    if _is_to_act_on(taken):
-        yield f"  remove    mamushi apply {taken['path']} {table_options(root, cell)}"
+    chosen = row_for_budget(lists, first_budget(advised(root, names, str(names["selector"]))))
+    if _is_to_act_on(chosen):
+        yield f"  remove    mamushi apply {chosen['path']} {table_options(root, names)}"
 
 
 def _named(lines: Iterable[tuple[str, object]]) -> Iterator[str]:
@@ -113,17 +120,6 @@ def _ranking_lines(who: str, lists: Sequence[Manifest]) -> Iterator[str]:
             count = f"list      {manifest['removed']:,} {unit_of(manifest)}{copies}"
         yield f"  {count}: {manifest['path']}"
         yield f"            {ADVICE_WORDS[judged['act']]}: {judged['list']}"
-
-
-def _masked(manifests: Sequence[Manifest]) -> Iterator[str]:
-    """Yield what the spans of a folder mask and are worth, and the command that hands the first of
-    them over."""
-    yield "tokens to leave out of the loss, in the place of texts"
-    names = itemgetter("dataset", "model", "seed", "selector")
-    for who, spans in groupby(manifests, names):
-        yield from _ranking_lines("{}, {}, seed {}, {}".format(*who), [*spans])
-    for manifest in [*filter(_is_to_act_on, manifests)][:1]:
-        yield f"  hand over mamushi export {manifest['path']} --to labels --out masked.jsonl"
 
 
 def _is_to_act_on(manifest: Manifest) -> bool:

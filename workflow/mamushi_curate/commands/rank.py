@@ -73,7 +73,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
             lists.want_page()
             lists.make()
             if not args.quick and not args.json:
-                show.show(paths.RESULTS, tokens=False)
+                show.show(paths.RESULTS)
                 print("\nHow certain they are comes next.\n", flush=True)
         if not args.quick:
             ranking = pipeline(config)
