@@ -185,45 +185,39 @@ def bands(
     seed: int,
 ) -> dict[str, dict[str, Array]]:
     """Return each ranking's frontier at ``counts`` (B,), from 0 to n1, with its 95% bands: by name
-    ``removal`` and ``preservation`` in nats, and ``gain`` (the share of the full removal's), by the
-    ratio that ``scores`` estimate, each (3, B): the value, low and high. All rankings are of these
-    texts.
+    ``removal`` and ``preservation`` in nats, and ``gain``, each (3, B): the value, low and high.
 
     In each resample of examples the ratio is calibrated anew, and one of the pairs of halves says
     what the scores have lost. It is evaluated without that loss, which halves can overstate, and
     with it and ``LOSS_SLACK`` more; a band spans the percentiles of both. An end is NaN where it
     rests on resamples in which removing all gains nothing.
     """
-    # By side, without the loss and with more than it, resample, domain and count.
-    shape = (1 + len(LOSS_SLACK), resamples, 2, len(counts))
-    drawn = {name: np.empty(shape) for name in rankings}
+    # Near, and by the slack of preservation and of removal.
+    drawn = {name: np.empty((3, resamples, 2, len(counts))) for name in rankings}
     for which, weights in enumerate(scores.resamples(resamples, seed)):
         ratio, lost, jeffreys, _ = scores.estimate(weights, which)
-        spreads = [0.0, *(lost + slack * jeffreys for slack in LOSS_SLACK.values())]
+        spreads = (0.0, *(lost + slack * jeffreys for slack in LOSS_SLACK.values()))
         for side, spread_by in enumerate(spreads):
             frontier = Frontier(ratio, scores.forget, spread_by)
             for name, order in rankings.items():
                 drawn[name][side, which] = frontier.at(order, counts, weights)
     ratio, lost, *_ = scores.estimate()
-    frontier = Frontier(ratio, scores.forget, lost)
-    by_ranking = {}
+    frontier, by_ranking = Frontier(ratio, scores.forget, lost), {}
     for name, order in rankings.items():
         removed, preserved = frontier.at(order, counts)
-        sides = dict(zip(("near", *LOSS_SLACK), drawn.pop(name), strict=True))
-        removals = [sides[side][:, 0] for side in ("near", "removal")]
-        preservations = [sides[side][:, 1] for side in ("near", "preservation")]
+        near, far_preserved, far_removed = drawn[name]
         by_ranking[name] = {
-            "removal": _band(scores, removed, removals),
-            "preservation": _band(scores, preserved, preservations),
-            "gain": _band(scores, gain(removed), map(gain, removals)),
+            "removal": _band(scores, removed, near[:, 0], far_removed[:, 0]),
+            "preservation": _band(scores, preserved, near[:, 1], far_preserved[:, 1]),
+            "gain": _band(scores, *map(gain, (removed, near[:, 0], far_removed[:, 0]))),
         }
     return by_ranking
 
 
-def _band(scores: RatioScores, value: Array, sides: Iterable[Array]) -> Array:
-    # A resample in which removing all gains nothing reaches no share.
-    reached = [np.where(np.isnan(values), -np.inf, values) for values in sides]
+def _band(scores: RatioScores, value: Array, *sides: Array) -> Array:
     with np.errstate(invalid="ignore"):
+        # A resample in which removing all gains nothing reaches no share.
+        reached = [np.where(np.isnan(values), -np.inf, values) for values in sides]
         ends = np.array([np.quantile(values, LEVELS, axis=0) for values in reached])
     ends[~np.isfinite(ends)] = np.nan
     low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
@@ -248,22 +242,19 @@ def frontier_rows(
     """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
-    exact = None if truth is None else Frontier(truth, scores.forget)
     rows, relative = [], {}
     for name, by_quantity in bands(scores, rankings, counts, resamples, seed).items():
-        columns: dict[str, Any] = {
-            quantity + end: values
-            for quantity, band in by_quantity.items()
-            for end, values in zip(ENDS, band, strict=True)
-        }
-        gains = {f"gain{end}": columns.pop(f"gain{end}").tolist() for end in ENDS}
         relative[name] = {
-            key: [None if np.isnan(x) else x for x in values] for key, values in gains.items()
+            f"gain{end}": [None if np.isnan(x) else x for x in values.tolist()]
+            for end, values in zip(ENDS, by_quantity.pop("gain"), strict=True)
         }
-        columns |= {"selector": [name] * len(betas), "beta": betas, "removed": counts}
-        if exact is not None:
-            by_truth = exact.at(rankings[name]._replace(region=None), counts)
-            columns |= zip(("removal_true", "preservation_true"), by_truth, strict=True)
+        columns = {"selector": [name] * len(betas), "beta": betas, "removed": counts}
+        for quantity, band in by_quantity.items():
+            columns |= {quantity + end: values for end, values in zip(ENDS, band, strict=True)}
+        if truth is not None:
+            order = rankings[name]._replace(region=None)
+            exact = Frontier(truth, scores.forget).at(order, counts)
+            columns |= zip(("removal_true", "preservation_true"), exact, strict=True)
         rows += pa.table(columns).to_pylist()
     return rows, relative
 

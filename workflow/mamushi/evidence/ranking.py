@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mamushi.errors import located
 from mamushi.evaluation.masking import mask
 from mamushi.io import digests, paths, schemas
-from mamushi.io.domains import FORGET, INFERENCE
+from mamushi.io.domains import FORGET
 from mamushi.io.files import read_json
 from mamushi.io.names import label, list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
@@ -82,22 +82,15 @@ def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
 def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     """Say how many texts of a cell a model read in part; None where it read all, or no tokens are
     there."""
-    tokens, examples, vectors = (
-        paths.under(root, pattern, **cell)
-        for pattern in (paths.TOKENS, paths.EXAMPLES, paths.EMBEDDINGS)
-    )
+    tokens, vectors = (paths.under(root, of, **cell) for of in (paths.TOKENS, paths.EMBEDDINGS))
     if not tokens.is_file():
         return None
     about, embedding = read_metadata(tokens), read_metadata(vectors)["settings"]["embedding"]
     stored = int(about.get("positions") or about["max_length"])
-    most = min(int(embedding.get("max_length", stored)), stored)
-    groups = read_groups(tokens, schemas.TOKENS, ["tokens"])
-    lengths = pa.chunked_array(pc.list_value_length(group["tokens"]) for group in groups)
-    section = read_table(examples, schemas.EXAMPLES, ["section"])["section"]
-    ranked = np.asarray(lengths.filter(pc.equal(section, INFERENCE)))
-    if (count := int((ranked >= most).sum())) == 0:
-        return None
-    return f"{count:,} of {len(ranked):,} texts were read up to their first {most} tokens"
+    most, count = min(int(embedding.get("max_length", stored)), stored), 0
+    for group in read_groups(tokens, schemas.TOKENS, ["tokens"]):
+        count += int((pc.list_value_length(group["tokens"]).to_numpy() >= most).sum())
+    return f"{count:,} texts were read up to their first {most} tokens" if count else None
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:

@@ -26,10 +26,7 @@ _Row = Mapping[str, Any]
 APART = 0.55  # The lower end of an AUC above which a budget can be named.
 KEPT = 0.4  # The least part of what can be learned that a score must hold for a budget.
 OFF = 0.25  # The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ.
-STRONG, WEAK = (
-    0.8,
-    0.65,
-)  # Lower ends of an AUC: from where it is strong, below which weak.
+STRONG, WEAK = 0.8, 0.65  # Lower ends of an AUC: strong from here on, weak below.
 MOST_RETAIN, MOST_TOSSED = 0.5, 0.25  # Shares of a list, above which it is to be checked.
 MOST_NAMED = 3  # Of what a score follows.
 CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}  # What a density ratio has.
@@ -42,10 +39,6 @@ ADVICE_WORDS = {
     COMPARISON: "a comparison, not to be acted on",
     UNKNOWN: "no verdict",
 }
-"""What to do with a list, in words."""
-NOT_REFITTED = (
-    "nothing was refitted (evidence.refits.whole is 0), so what the scores have lost is not known"
-)
 
 # What is measured ---------------------------------------------------------------------------------
 
@@ -167,15 +160,13 @@ def judge_scores(
     estimate: RatioEstimate,
     checked: Sequence[_Row],
     texts: Dependence,
-    *,
-    refitted: bool = True,
     columns: Sequence[_Row] = (),
 ) -> dict[str, Any]:
     """Judge whether a budget can rest on ``scores`` and the ratio ``estimate``, for metadata.
 
     ``checked`` are the rows of ``ratio_checks``, and ``columns`` those of ``leaking_columns``.
     ``reason`` says why no budget can be named, and ``withheld`` why no number may rest on the
-    ratio, or both are None: where nothing was ``refitted`` it is unknown what the scores have lost.
+    ratio, or both are None.
     """
     value, low, high = auc_interval(scores.score, scores.forget, scores.refits, scores.groups)
     seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
@@ -184,22 +175,21 @@ def judge_scores(
     if reason is None and low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
     elif reason is None and estimate.kept < KEPT:
-        reason = (
-            "the scores are mostly their estimator's noise: they hold "
-            f"{estimate.kept:.2f} of the separation that these texts can teach ({seen})"
-        )
+        reason = "the scores are mostly their estimator's noise: they hold "
+        reason += f"{estimate.kept:.2f} of the separation that these texts can teach ({seen})"
     elif reason is None and (quotient["low"] > 1 + OFF or quotient["high"] < 1 / (1 + OFF)):
         off = "{value:.2f} [{low:.2f}, {high:.2f}]".format(**quotient)
         reason = f"the scores fail the ratio check: E_p1[psi] / E_p2[phi] is {off} instead of 1"
+    withheld, is_refitted = reason or texts.reason, len(scores.refits) > 0
+    if withheld is None and not is_refitted:
+        withheld = "nothing was refitted (evidence.refits), so the scores' loss is not known"
     auc_low, auc_high = texts.ends(value, low, high)
-    words = separation_words(value, auc_low, auc_high)
-    if reason is not None:
-        words = f"no budget can be named: {reason}"
+    words = f"no budget can be named: {reason}"
+    words = words if reason else separation_words(value, auc_low, auc_high)
     return {
         **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": estimate.kept},
-        **{"reason": reason, "texts": asdict(texts), "refitted": refitted},
-        "words": f"{words}; {texts.words()}",
-        "withheld": reason or texts.reason or (None if refitted else NOT_REFITTED),
+        **{"reason": reason, "withheld": withheld, "refitted": is_refitted},
+        **{"texts": asdict(texts), "words": f"{words}; {texts.words()}"},
     }
 
 

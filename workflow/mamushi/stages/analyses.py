@@ -63,8 +63,7 @@ def calibrate(
     texts = dependence(embedded, ratio.forget, groups)
     columns = read_columns(examples)
     leaks = leaking_columns(ratio.score, ratio.forget, columns, groups, DELONG_FACTOR)
-    refitted = refits is not None
-    verdict = judge_scores(ratio, estimate, checked, texts, refitted=refitted, columns=leaks)
+    verdict = judge_scores(ratio, estimate, checked, texts, leaks)
     table = parquet.read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     group = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
     table = table.append_column("log_ratio", pa.array(estimate.log_ratio))
