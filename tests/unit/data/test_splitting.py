@@ -1,6 +1,7 @@
 """The split: shares within each stratum and in all, ready-made sections, and limits."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 from hypothesis import given
@@ -11,10 +12,6 @@ from mamushi.data.splitting import apportion, limited, split_sections
 PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
 NO_LIMIT = {"forget": None, "retain": None}
 SHARES = st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any)
-
-
-def to_shares(parts: list[int]) -> dict[str, float]:
-    return {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=40), SHARES)
@@ -38,19 +35,16 @@ def test_apportion_meets_the_shares_in_each_stratum_and_in_all(
     SHARES,
     st.integers(0, 3),
 )
-def test_split_is_stratified_complete_and_repeatable(
+def test_split_is_stratified_and_repeatable(
     rows: list[tuple[bool, str]], parts: list[int], seed: int
 ) -> None:
-    forget, strata = np.array([f for f, _ in rows]), [s for _, s in rows]
-    shares = to_shares(parts)
-    sections = split_sections(forget, strata, [None] * len(rows), shares, seed)
-    for group, size in Counter(rows).items():
-        counts = Counter(s for s, row in zip(sections, rows, strict=True) if row == group)
-        assert sum(counts.values()) == size
-        for name, share in shares.items():
-            assert abs(counts[name] - size * share) < 1
-    again = split_sections(forget, strata, [None] * len(rows), shares, seed)
-    assert sections.tolist() == again.tolist()
+    shares = {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
+    how = np.array([f for f, _ in rows]), [s for _, s in rows], [None] * len(rows), shares, seed
+    sections = split_sections(*how)
+    counts = Counter(zip(rows, sections, strict=True))
+    for (cell, size), (name, share) in product(Counter(rows).items(), shares.items()):
+        assert abs(counts[cell, name] - size * share) < 1
+    assert sections.tolist() == split_sections(*how).tolist()
 
 
 def test_ready_made_sections_are_kept_and_the_rest_is_split() -> None:

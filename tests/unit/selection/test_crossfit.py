@@ -17,7 +17,6 @@ from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import has_groups, held_out, stratified_folds
 from mamushi.selection.mlp import Split
 from mamushi.selection.pool import Pool
-from mamushi.selection.refits import make_refits
 from tests.support.worded import worded
 
 Codes = NDArray[np.int64]
@@ -57,18 +56,13 @@ def of_groups(groups: Codes, share: float = 0.3) -> NDArray[np.bool_]:
 def test_a_group_is_in_one_fold_and_on_one_side_of_early_stopping(k: int) -> None:
     groups = together(600, 9)
     forget = of_groups(groups)
-    alone = stratified_folds(forget, k, 0)
-    assert straddling(alone, groups) > 80
-    for domain in (forget, ~forget):
-        assert np.ptp(np.bincount(alone[domain], minlength=k)) <= 1
-    fold = stratified_folds(forget, k, 0, groups)
-    assert straddling(fold, groups) == 0
-    for domain in (forget, ~forget):
-        assert np.ptp(np.bincount(fold[domain], minlength=k)) <= 2
+    alone, fold = stratified_folds(forget, k, 0), stratified_folds(forget, k, 0, groups)
+    assert straddling(alone, groups) > 80 and straddling(fold, groups) == 0
     assert not np.array_equal(fold, stratified_folds(forget, k, 1, groups))
     _, held = held_out(forget, 1 / k, np.random.default_rng(0), groups)
-    assert straddling(np.isin(np.arange(600), held), groups) == 0
     for domain in (forget, ~forget):
+        assert np.ptp(np.bincount(alone[domain], minlength=k)) <= 1
+        assert np.ptp(np.bincount(fold[domain], minlength=k)) <= 2
         assert abs(domain[held].sum() - domain.sum() / k) <= 1
 
 
@@ -121,21 +115,6 @@ def test_who_is_scored_has_none_of_its_group_in_training(
         split = Split(task, plugin("selector", "mamushi").defaults, torch.device("cpu"))
         fitted, stops = (pool.groups[task.train[part]] for part in (split.fitted, split.held_out))
         assert not set(fitted) & set(stops)
-
-
-def test_halves_share_no_group_and_are_even() -> None:
-    pool = grouped()
-    assert pool.groups is not None
-    fold = stratified_folds(pool.forget, 4, 0, pool.groups)
-    half = crossfit._halves(pool, fold, 0)
-    assert straddling(half, pool.groups) == 0
-    for domain in (pool.forget, ~pool.forget):
-        assert abs(half[domain].mean() - 0.5) < 0.05
-    # Of seven groups there are none, however many texts they are.
-    few = replace(pool, groups=np.arange(300) % 7 + 7 * pool.forget)
-    given_to = {**plugin("selector", "mamushi_lr").defaults, "folds": 2, "epochs": 2}
-    assert len(make_refits(few, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 1
-    assert len(make_refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
 
 
 def test_halves_of_a_folds_training_examples_share_none_and_are_stratified() -> None:

@@ -40,10 +40,8 @@ VECTORS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
 
 def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    paths = write_inputs(
-        tmp_path, rng.normal(size=(40, 6)), [f"t{i}" for i in range(40)], ["forget", "retain"] * 20
-    )
+    x, ids = np.random.default_rng(0).normal(size=(40, 6)), [f"t{i}" for i in range(40)]
+    paths = write_inputs(tmp_path, x, ids, ["forget", "retain"] * 20)
     pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=16, compression="none")
     plain = read_pool(*paths)
     monkeypatch.setattr(vectors, "MAPPED", 40 * 6 * 2)

@@ -3,11 +3,9 @@
 import json
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from mamushi.running.machine import WORKERS, side_by_side
 from tests.support.workflow import ROOT, environment
 
 SCRIPT = """
@@ -56,21 +54,3 @@ def digests(threads: int) -> dict[str, str]:
 def test_every_selector_gives_the_same_bits_with_any_number_of_threads() -> None:
     one = digests(1)
     assert digests(4) == one
-
-
-def test_parts_are_computed_side_by_side_and_given_in_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(WORKERS, "2")
-    # Two that wait for each other: one after the other, neither would end.
-    both = threading.Barrier(2, timeout=30)
-
-    def compute(part: int) -> int:
-        if part < 2:
-            both.wait()
-        return part * part
-
-    assert list(side_by_side(compute, range(5))) == [0, 1, 4, 9, 16]
-    monkeypatch.setenv(WORKERS, "1")
-    threads = set(side_by_side(lambda _: threading.get_ident(), range(3)))
-    assert threads == {threading.get_ident()}
