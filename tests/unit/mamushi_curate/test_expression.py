@@ -36,39 +36,30 @@ def of_row(text: str) -> bool | None:
     return held(text, {name: [cell] for name, cell in ROW.items()})[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("toxic > 0.5 and group == 'cars'", False),
-        ('toxic < 0.5 or group in ["guns", "cars"]', True),
-        ("group not in ('guns',)", False),
-        ("not (n == 3)", False),
-        ("1 <= n < 4", True),
-        ("1 <= n < 3", False),
-        ("'gun' in text", True),
-        ("'a' in tags and 'b' not in tags", True),
-        ("n < 2.5 or n > 9", False),
-        ("flag", True),
-        ("flag == False or flag != 1", False),
-        # Columns that Python would not read as names.
-        ("`class` == 2", True),
-        ('`my label` == "it\'s"', True),
-        ("`my label` in ['`class`', 'a class of its own']", False),
-        # What an empty cell means, said in the expression.
-        ("n == 3 or gap == 1", True),
-        ("gap == 1 and n == 4", False),
-        ("gap is null and n is not null and blank is null", True),
-        ("group in ['is null', 'not like']", False),
-        # Else nobody has said it.
-        *((text, None) for text in ("gap == 1", "gap != 1", "gap in [1, n]")),
-        *((text, None) for text in ("blank != ''", "not (blank == 'x')", "gap")),
-        # A date is compared with text that says one.
-        ("day >= '2020-01-01' and day in ['2020-01-01']", True),
-        ("hour < '2020-01-01T01:00:00+01:00'", False),
-    ],
-)
-def test_value(text: str, expected: bool | None) -> None:
-    assert of_row(text) is expected
+VALUES: dict[str, bool | None] = {
+    "toxic > 0.5 and group == 'cars'": False,
+    'toxic < 0.5 or group in ["guns", "cars"]': True,
+    "group not in ('guns',) or not (n == 3)": False,
+    "1 <= n < 4 and not 1 <= n < 3": True,
+    "'gun' in text and 'a' in tags and 'b' not in tags": True,
+    "flag and flag == 1": True,
+    # Columns that Python would not read as names.
+    '`class` == 2 and `my label` == "it\'s"': True,
+    "`my label` in ['`class`', 'a class of its own']": False,
+    # What an empty cell means, said in the expression; else nobody has said it.
+    "n == 3 or gap == 1": True,
+    "gap == 1 and n == 4": False,
+    "gap is null and n is not null and blank is null": True,
+    **dict.fromkeys(("gap == 1", "gap != 1", "gap in [1, n]", "blank != ''", "gap")),
+    # A date is compared with text that says one.
+    "day >= '2020-01-01' and day in ['2020-01-01']": True,
+    "hour < '2020-01-01T01:00:00+01:00'": False,
+}
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_value(text: str) -> None:
+    assert of_row(text) is VALUES[text]
 
 
 def test_names_are_the_columns() -> None:
@@ -81,22 +72,14 @@ def test_names_are_the_columns() -> None:
     [
         ("__import__('os')", "cannot evaluate"),
         ("text.__class__ == 1", r"text\.__class__' is not allowed"),
-        ("`my label`[0] == 'a'", "is not allowed"),
-        ("(lambda: 1)()", "is not allowed"),
-        ("n + 1 > 1", "is not allowed"),
-        ("n == None", "None' is not allowed"),
-        ("n = 3", "write == for equal"),
-        ("n == 3 && flag", "write == for equal, and"),
-        *((text, "as in") for text in ("n >", "", "n; n", "`a", "a == '&&=' b")),
-        pytest.param("not " * 10_000 + "n > 0", "as in", id="long"),
+        *((text, "is not allowed") for text in ("`my label`[0] == 'a'", "n + 1 > 1", "n == None")),
+        *((text, "write == for equal, and") for text in ("n = 3", "n == 3 && flag")),
+        *((text, "as in") for text in ("n >", "", "n; n", "`a", "not " * 10_000 + "n > 0")),
         # What it says of values.
         ("group == 1", r"data.csv: cannot evaluate .*\(string, int64\).*which stands in quotes"),
-        ("n and flag", "cannot evaluate"),
-        ("n in 3", "'in' asks for a value in a list"),
-        ("group in tags", "'in' asks for a value in a list"),
-        ("n == [3]", "cannot evaluate"),
+        *((text, "'in' asks for a value in a list") for text in ("n in 3", "group in tags")),
+        *((text, "cannot evaluate") for text in ("n and flag", "n == [3]", "day == 2020")),
         ("n", "neither true nor false"),
-        ("day == 2020", "cannot evaluate"),
         ("hour > '2020-01-01'", "zone"),
     ],
 )
