@@ -18,7 +18,6 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import tiny
 from mamushi.lm.tokens import CHATS, read_tokens, write_tokens
-from mamushi_curate.tables.conversations import Conversations
 from tests.support.score_files import write_examples
 
 CHAT = [
@@ -99,7 +98,6 @@ def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> No
 
 # Tools, and the loss on answers -------------------------------------------------------------------
 
-TOOL = {"type": "function", "function": {"name": "number", "parameters": {"type": "object"}}}
 CALLED = [
     CHAT[0],
     {
@@ -138,21 +136,3 @@ def test_answers_alone_are_the_labels_of_trl(name: str, tmp_path: Path) -> None:
         assert ours == theirs["labels"][:] and {-100} < {*ours[0]}
     with pytest.raises(ValueError, match="does not mark what the assistant says"):
         labels_of(tmp_path / "tokens.parquet", plain, chats)
-
-
-@pytest.mark.usefixtures("accelerators")
-@pytest.mark.parametrize("as_text", [False, True])
-@pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "llama3_1"])
-def test_tools_are_what_trl_gives_the_template(name: str, as_text: bool, tmp_path: Path) -> None:
-    """As a list of schemas and as its JSON; a row without any has none."""
-    tokenizer = chat_tokenizer(name)
-    tools: Any = [json.dumps([TOOL]) if as_text else [TOOL], None]
-    rows = [{"messages": CHAT, "tools": of_row} for of_row in tools]
-    theirs = prepared(tokenizer, rows, tmp_path)
-    reader = Conversations("messages,tools")
-    columns = {"id": ["c0", "c1"], "text": ["", ""]}
-    columns[CHATS] = [str(reader.read(row, "row").turns) for row in rows]
-    options: dict[str, Any] = {"max_length": 999, "vocabulary_size": 999, "provenance": {}}
-    write_tokens(tmp_path / "tokens.parquet", pa.table(columns), tokenizer, **options)
-    ours = read_table(tmp_path / "tokens.parquet", schemas.TOKENS)["tokens"].to_pylist()
-    assert ours == theirs["input_ids"][:] and len(ours[0]) > len(ours[1])

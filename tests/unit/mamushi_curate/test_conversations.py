@@ -99,11 +99,6 @@ FORMS = {
         lambda n: {"instruction": "What is", "input": f"{n}?", "output": "A number."},
         *(part.replace("is N", "is\nN") for part in PAIR),
     ),
-    "tools": Form(
-        "messages,tools",
-        lambda n: {"messages": messages(n), "tools": [{"name": "look", "of": {"n": n}}]},
-        *PLAIN,
-    ),
     "system and conversations": Form(
         "system,conversations",
         lambda n: {"system": "Be brief.", "conversations": sharegpt(n)[1:]},
@@ -155,10 +150,7 @@ def test_every_form_in_every_kind_of_file(name: str, file: str, tmp_path: Path) 
         assert raw.extra_metadata["part"] == part
         assert (TURNS in raw.labels) == (form.is_template and part != "assistant")
         for number, asked in enumerate(raw.labels.get(TURNS, ()), 1):
-            turns, tools = json.loads(asked), None
-            if name == "tools":
-                turns, tools = turns["messages"], turns["tools"]
-                assert tools == [{"name": "look", "of": {"n": number}}]
+            turns = json.loads(asked)
             roles = [turn["role"] for turn in turns]
             assert roles == re.findall(r"^(\w+): ", expected[number - 1], re.M)
             assert all(None not in turn.values() for turn in turns)

@@ -8,9 +8,8 @@ FORGET, RETAIN = "forget", "retain"
 DOMAINS = (FORGET, RETAIN)
 CONTAMINATION, INFERENCE, EVALUATION = "contamination", "inference", "evaluation"
 SECTIONS = (CONTAMINATION, INFERENCE, EVALUATION)
-TURNS, TOOLS = "_turns", "tools"
-"""Column of ``Raw.labels``: the turns of a conversation as JSON, for a model's template; and its
-key with the functions that the assistant may call, as a list of JSON schemas."""
+TURNS = "_turns"
+"""Column of ``Raw.labels``: the turns of a conversation as JSON, for a model's template."""
 
 
 def name_of(value: Any) -> str | None:

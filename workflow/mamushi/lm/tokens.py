@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from mamushi.errors import UserError, located, other_examples
 from mamushi.io import schemas
-from mamushi.io.domains import DOMAINS, TOOLS, TURNS
+from mamushi.io.domains import DOMAINS, TURNS
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.running.progress import Progress
 
@@ -97,14 +97,12 @@ def encode_chat(
     """Encode a conversation by the tokenizer's chat template, as TRL does, with nothing around it:
     ``input_ids``, and for ``answers`` also ``assistant_masks``, 1 for what the assistant says.
     Raises what the template raises, and ``ValueError`` for ``answers`` that it does not mark."""
-    chat = json.loads(turns_as_json)
-    turns, tools = (chat["messages"], chat[TOOLS]) if isinstance(chat, dict) else (chat, None)
     with located(f"example {name} in the chat template"):
-        if answers and not GENERATION.search(tokenizer.get_chat_template(tools=tools)):
+        if answers and not GENERATION.search(tokenizer.get_chat_template()):
             do = "put {% generation %} around it"
             raise ValueError(f"does not mark what the assistant says; {do}")
         encoded: Any = tokenizer.apply_chat_template(
-            turns, tools=tools, return_dict=True, return_assistant_tokens_mask=answers
+            json.loads(turns_as_json), return_dict=True, return_assistant_tokens_mask=answers
         )
     return encoded
 

@@ -9,17 +9,16 @@ JSON); a blank line stands between two. Nothing heavy is imported, since every d
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mamushi.errors import UserError, located
-from mamushi.io.domains import TOOLS
 
 ROLES = {
     **dict.fromkeys(("system", "system_prompt"), "system"),
     **dict.fromkeys(("prompt", "instruction", "input", "question", "query", "problem"), "user"),
     **dict.fromkeys(("completion", "output", "response", "answer", "solution"), "assistant"),
-    **dict.fromkeys(("messages", "conversations", "conversation", "tools"), ""),
+    **dict.fromkeys(("messages", "conversations", "conversation"), ""),
 }
 """Columns that can be named together, and whose words a text in them is; of some only turns."""
 JOINED = {"prompt", "completion"}
@@ -34,8 +33,8 @@ _Turn = Mapping[str, Any]
 
 
 class Spoken(NamedTuple):
-    """The text of a row; of a conversation its turns as JSON, or an object of these as ``messages``
-    and of ``tools``, where a template can make tokens of them: not of answers alone."""
+    """The text of a row; of a conversation its turns as JSON, where a template can make tokens of
+    them: not of answers alone."""
 
     text: str
     turns: str | None = None
@@ -62,19 +61,17 @@ class Conversations:
     @property
     def are_turns(self) -> bool:
         """Tell whether what was read are conversations."""
-        return len({*self.columns} - {TOOLS}) > 1 or "turns" in self.forms.values()
+        return len(self.columns) > 1 or "turns" in self.forms.values()
 
     def read(self, cells: Mapping[str, Any], place: object) -> Spoken:
         """Return the text of a row; null and no turns count as empty text. Raises ``UserError`` for
         cells of both forms in one column, ``ValueError`` for what is no conversation."""
-        names = [name for name in self.columns if name != TOOLS or len(self.columns) == 1]
-        tools = None if len(names) == len(self.columns) else _tools(cells.get(TOOLS), place)
-        spoken = {name: self._cell(cells.get(name), name, place) for name in names}
+        spoken = {name: self._cell(cells.get(name), name, place) for name in self.columns}
         texts = {name: cell for name, cell in spoken.items() if isinstance(cell, str)}
         if len(spoken) == len(texts) == 1:
             (text,) = texts.values()
             if self.part != "whole" and not self.plain and text:
-                problem = f"column {names[0]!r} is text, which has no part {self.part!r}"
+                problem = f"column {self.columns[0]!r} is text, which has no part {self.part!r}"
                 do = "name the column with the conversation, or leave --part out"
                 raise UserError(problem, where=place, do=do)
             return Spoken(text)
@@ -92,10 +89,6 @@ class Conversations:
             elif cell:
                 of_text = {"role": ROLES[name] or name, "content": cell}
                 turns.append(of_text)
-        return self._text_of_turns(turns, tools)
-
-    def _text_of_turns(self, turns: Sequence[_Turn], tools: list[Any] | None) -> Spoken:
-        """Return the text of turns, by the part that is asked for."""
         self.roles |= {turn["role"] for turn in turns}
         if self.part == ASSISTANT:
             answers = [_words(turn) for turn in turns if turn["role"] == ASSISTANT]
@@ -104,8 +97,7 @@ class Conversations:
         if not any(map(_words, inside)):
             return Spoken("")
         text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in inside)
-        conversation = {"messages": inside, TOOLS: tools} if tools else inside
-        return Spoken(text, json.dumps(conversation, default=str))
+        return Spoken(text, json.dumps(inside, default=str))
 
     def _cell(self, cell: Any, column: str, place: object) -> str | list[_Turn]:
         """Return a cell as text or turns."""
@@ -120,15 +112,6 @@ class Conversations:
             raise UserError(problem, where=place, do="give all rows one form")
         with located(f"{place}, column {column!r}"):
             return cell if isinstance(cell, str) else [_turn(turn) for turn in cell]
-
-
-def _tools(cell: Any, place: object) -> list[Any] | None:
-    """Return the schemas of functions, None without any. Raises ``ValueError`` for what is none."""
-    with located(f"{place}, column {TOOLS!r}"):
-        tools = json.loads(cell) if isinstance(cell, str) and cell else _drop_nulls(cell)
-        if tools and not (isinstance(tools, list) and all(isinstance(t, dict) for t in tools)):
-            raise ValueError(f"{cell!r:.60} is not a list of functions, as JSON schemas")
-    return tools or None
 
 
 def _turn(turn: Any) -> _Turn:
