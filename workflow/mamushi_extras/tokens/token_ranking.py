@@ -78,7 +78,9 @@ def mask_manifest(
     share = float(masked.mean()) if count else 1.0
     of_mask = {name: end and min(end / share, 1.0) for name, end in cost.items()}
     again = [highest(_flat(refit, forget), k) for refit in refits]
-    stable = _stability(masked, again)
+    surely = int(np.logical_and.reduce([masked, *again]).sum())
+    stable: dict[str, Any] = {"rankings": 1 + len(again), "surely": None, "toss_up": None}
+    stable |= {"surely": surely, "toss_up": count - surely} if again else {}
     judged = judge_list(separates, count, stable, of_mask, compared=compared)
     return {
         "n_forget": len(ids),
@@ -106,20 +108,6 @@ def _retain_share(
     codes = np.arange(len(texts)) if groups is None else groups
     by_token = np.repeat(codes[retain], counts)
     return share_bound(_flat(scores, retain), threshold, 1.0, by_token)
-
-
-def _stability(masked: Mask, again: Sequence[Mask]) -> dict[str, Any]:
-    """Return how many rankings there are, how many of the tokens all of them mask (``surely``), and
-    what share of the mask another ranking masks; null with one ranking."""
-    overlaps = [float(other[masked].mean()) for other in again] if masked.any() else []
-    surely = int(np.logical_and.reduce([masked, *again]).sum())
-    return {
-        "rankings": 1 + len(again),
-        "expected_overlap": float(np.mean(overlaps)) if overlaps else None,
-        "least_overlap": min(overlaps, default=None),
-        "surely": surely if again else None,
-        "toss_up": int(masked.sum()) - surely if again else None,
-    }
 
 
 def _flat(scores: ScoresByText, inside: Mask) -> NDArray[np.float32]:

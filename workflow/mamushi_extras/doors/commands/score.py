@@ -6,7 +6,6 @@ higher, the more like what was to be forgotten; none of a text that says nothing
 """
 
 import argparse
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -48,6 +47,9 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.io.files import atomic
     from mamushi.io.tables import write_table
     from mamushi_curate.rewriting import refuse_existing
+    from mamushi_curate.tables import readers
+    from mamushi_curate.tables.conversations import Conversations
+    from mamushi_curate.tables.lines import Dialect, check_columns
     from mamushi_extras.doors.schemas import NEW_SCORES
     from mamushi_extras.doors.scorers import read_scorer
 
@@ -57,9 +59,16 @@ def run(args: argparse.Namespace) -> None:
     refuse_existing(args.out)
     scorer = read_scorer(args.scorer, args.model)
     path = _options.fetch(args.data)[1]
-    blocks = []
-    for names, texts in _blocks(args, path, args.text or scorer.text, scorer.part):
-        scores = scorer.scores(texts)
+    spoken = Conversations(args.text or scorer.text, scorer.part)
+    needed, dialect = [*spoken.columns, *filter(None, [args.id])], Dialect.of(vars(args))
+    check_columns(path, readers.columns(path, dialect), needed)
+    rows, blocks = enumerate(readers.table_rows(path, needed, dialect), 1), []
+    while block := list(islice(rows, SCORED_AT_ONCE)):
+        names = [
+            readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
+            for number, (place, cells) in block
+        ]
+        scores = scorer.scores([spoken.read(cells, place).text for _, (place, cells) in block])
         columns = {"id": names, "score": pa.array(scores, mask=scores != scores)}
         blocks.append(pa.table(columns, NEW_SCORES.schema))
     table = pa.concat_tables(blocks)
@@ -69,27 +78,6 @@ def run(args: argparse.Namespace) -> None:
     else:
         with atomic(args.out) as draft:
             csv.write_csv(table, draft)
-    rows, unscored = len(table), table["score"].null_count
-    print(f"{rows:,} texts scored" + (f", {unscored:,} of them say nothing" if unscored else ""))
-    print(args.out)
-    _as_json.put({"written": args.out, "rows": rows, "without_a_score": unscored})
-
-
-def _blocks(
-    args: argparse.Namespace, path: Path, text: str, part: str
-) -> Iterator[tuple[list[str | None], list[str]]]:
-    """Yield ids and texts of the rows."""
-    from mamushi_curate.tables import readers
-    from mamushi_curate.tables.conversations import Conversations
-    from mamushi_curate.tables.lines import Dialect, check_columns
-
-    spoken, dialect = Conversations(text, part), Dialect.of(vars(args))
-    needed = [*spoken.columns, *([args.id] if args.id else [])]
-    check_columns(path, readers.columns(path, dialect), needed)
-    rows = enumerate(readers.table_rows(path, needed, dialect), 1)
-    while block := list(islice(rows, SCORED_AT_ONCE)):
-        names = [
-            readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
-            for number, (place, cells) in block
-        ]
-        yield names, [spoken.read(cells, place).text for _, (place, cells) in block]
+    unscored = table["score"].null_count
+    print(f"{len(table):,} texts scored, {unscored:,} of them say nothing: {args.out}")
+    _as_json.put({"written": args.out, "rows": len(table), "without_a_score": unscored})
