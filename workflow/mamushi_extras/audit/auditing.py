@@ -1,17 +1,12 @@
-"""What a person's answers about a sample of texts say of a removal list: its precision, its recall,
+"""What people's answers about a sample of texts say of a removal list: its precision, its recall,
 and the share of the domain before and after.
 
 Texts are drawn at random within strata. Intervals are melded (Fay, Proschan and Brittain 2015): the
 exact one-sided confidence distributions of each stratum's number of texts of the domain, of which a
-lower limit takes the lower and an upper limit the upper one. They hold where nothing was found in a
-large stratum.
+lower limit takes the lower and an upper limit the upper one.
 
 The majority of those who say yes or no decides; a text on which they are divided, or that was
 passed over, is unsure. Texts behind the last that was answered are as if they had not been drawn.
-
-One who takes 2% of what is kept for the domain finds more there by mistake than there is. So shares
-are estimated by texts that two answered, or one person twice: where they differ, nobody can say.
-Nor can two against one, who are wrong together three times as often as two of two.
 """
 
 from collections.abc import Mapping, Sequence

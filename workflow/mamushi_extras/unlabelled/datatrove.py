@@ -52,7 +52,7 @@ class CorpusScreen:
         examples that tell nothing."""
         samples = [*map(read_json, sorted(Path(self.folder).glob("sample/*")))]
         forget = {"like": self.like, "text": self.like_text}
-        examples = [row.text for row in read_beside({"path": self.folder, "forget": forget})]
+        examples = read_beside({"path": self.folder, "forget": forget})["text"].tolist()
         texts = screens.draw_sample(chain(*(sample["texts"] for sample in samples)))[0]
         rows = sum(sample["rows"] for sample in samples)
         _save(self.file, screens.fit_screen(examples, texts, rows)._asdict())

@@ -3,10 +3,12 @@ the hits of a blocklist, and texts that are known to be wanted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -36,16 +38,6 @@ FEWEST_EXAMPLES = 20
 has is known to 44 points."""
 MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
-
-
-class Beside(NamedTuple):
-    """A text beside a corpus: the key of ``KEYS`` that names its file, and what ``Raw`` has."""
-
-    key: str
-    id: str
-    place: str
-    text: str
-    turns: str | None
 
 
 @dataclass(frozen=True)
@@ -102,25 +94,24 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     screened = {}
     if forget.get("screen") or forget.get("screened"):
         raw, screened[SCREEN] = pass_screen(raw, beside, forget)
-    turns = [row.turns for row in beside]
-    if (None in turns) if TURNS in raw.labels else any(turns):
+    are_turns = beside["turns"].notna()
+    if not are_turns.all() if TURNS in raw.labels else are_turns.any():
         problem = "what lies beside the corpus is text where that has conversations, or the reverse"
         do = "give conversations, or rank the answers alone (--part assistant)"
         raise UserError(problem, where=next(iter(files.values())), do=do)
-    nothing = [None] * len(beside)
-    inside: list[str | None] = [None] * len(raw.ids)
+    nothing, inside = [None] * len(beside), list[str | None]([None] * len(raw.ids))
     labels = {
-        name: [*column, *(turns if name == TURNS else nothing)]
+        name: [*column, *(beside["turns"] if name == TURNS else nothing)]
         for name, column in raw.labels.items()
     }
-    roles = {GIVEN: inside + [KEYS[row.key] for row in beside], ANSWERED: inside + nothing}
+    roles = {GIVEN: [*inside, *map(KEYS.get, beside["key"])], ANSWERED: inside + nothing}
     return CorpusRows(
-        ids=[*raw.ids, *(row.id for row in beside)],
-        texts=[*raw.texts, *(row.text for row in beside)],
-        forget=np.concatenate([raw.forget, [row.key == "like" for row in beside]]).astype(bool),
+        ids=[*raw.ids, *beside["id"]],
+        texts=[*raw.texts, *beside["text"]],
+        forget=np.concatenate([raw.forget, beside["key"] == "like"]).astype(bool),
         section=[*raw.section, *nothing],
         stratum=[*raw.stratum, *[""] * len(beside)],
-        places=[*raw.places, *(row.place for row in beside)],
+        places=[*raw.places, *beside["place"]],
         labels={**labels, **roles, **screened},
         group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **{f"{key} {Path(f).name}": sha256(f) for key, f in files.items()}},
@@ -130,32 +121,30 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
 
 
 def pass_screen(
-    raw: Raw, beside: Sequence[Beside], forget: Mapping[str, Any]
+    raw: Raw, beside: pd.DataFrame, forget: Mapping[str, Any]
 ) -> tuple[Raw, NDArray[np.float64]]:
     """Return the rows of a corpus that pass the screen of the settings ``forget``, which is fitted
     to it, or did so before; and what it says of these and of the texts ``beside``, see ``SCREEN``.
     """
     from mamushi_extras.unlabelled.screen import Screen, screen_texts
 
-    is_like = np.array([row.key == "like" for row in beside], dtype=bool)
-    examples = [row.text for row in beside if row.key == "like"]
+    # Examples come first.
+    is_like = beside["key"] == "like"
+    examples, others = beside["text"][is_like].tolist(), beside["text"][~is_like].tolist()
     if forget.get("screened"):
         screen = Screen(**load_file(forget["screened"]))
     else:
         screen, passing = screen_texts(examples, raw.texts, forget["screen"])
         raw = raw.take(passing)
-    n, rows, m = len(raw.ids), int(screen.rows[0]), len(examples)
-    others = [row.text for row in beside if row.key != "like"]
+    n, m, rows = len(raw.ids), len(examples), int(screen.rows[0])
     margins = screen.margins(examples, [*raw.texts, *others])
     if (passed := int((margins[:m] >= 0).sum())) < FEWEST_EXAMPLES:
         problem = f"lets {passed} examples through among {n:,} of {rows:,} texts"
         do = f"let through more; {FEWEST_EXAMPLES} have to pass"
         raise UserError(problem, where="screen", do=do)
-    of_beside = np.empty(len(beside))
-    of_beside[is_like], of_beside[~is_like] = margins[:m], margins[m + n :]
     metadata = {**raw.extra_metadata, "screened": {"texts": rows, "passed": n}}
     raw = replace(raw, dropped={"under the screen": rows - n}, extra_metadata=metadata)
-    return raw, np.concatenate([margins[m : m + n], of_beside])
+    return raw, np.concatenate([margins[m : m + n], margins[:m], margins[m + n :]])
 
 
 def mark_hits(raw: Raw, settings: Mapping[str, Any]) -> Raw:
@@ -172,24 +161,25 @@ def mark_hits(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     return raw
 
 
-def read_beside(settings: Mapping[str, Any]) -> list[Beside]:
-    """Return the texts beside a corpus that are not empty. Raises ``UserError`` for fewer than
+def read_beside(settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the texts beside a corpus that are not empty, with the ``key`` of ``KEYS`` that names
+    their file, and what ``Raw`` has of them. Raises ``UserError`` for fewer than
     ``FEWEST_EXAMPLES`` examples that differ."""
-    forget, rows = settings["forget"], list[Beside]()
+    forget, rows = settings["forget"], []
     column = forget.get("text") or settings["text"]
     conversations = Conversations(column, settings.get("part", "whole"), plain=True)
     for name in filter(forget.get, KEYS):
-        table, number = read_file_columns(forget[name], conversations.columns), 0
+        table, numbers = read_file_columns(forget[name], conversations.columns), count(1)
         for row, place in enumerate(table.places):
             cells = {column: table.columns[column][row] for column in conversations.columns}
             text, turns = conversations.read(cells, place)
             if text.strip():
                 check_text(text, place)
-                number += 1
-                rows.append(Beside(name, f"{name}:{number}", place, text, turns))
-    distinct = len({key(row.text) for row in rows if row.key == "like"})
+                rows.append((name, f"{name}:{next(numbers)}", place, text, turns))
+    beside = pd.DataFrame(rows, columns=["key", "id", "place", "text", "turns"], dtype=object)
+    distinct = beside["text"][beside["key"] == "like"].map(key).nunique()
     if "like" in forget and distinct < FEWEST_EXAMPLES:
         problem = f"has {distinct} examples that differ, and fewer than {FEWEST_EXAMPLES} tell"
         do = "give more texts of the domain"
         raise UserError(f"{problem} nothing", where=forget["like"], do=do)
-    return rows
+    return beside

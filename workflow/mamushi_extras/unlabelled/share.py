@@ -5,16 +5,13 @@ p2.
 
 *From above.* P_C(s >= t) >= a P_1(s >= t), so a is at most the least ratio of the two (Blanchard et
 al. 2010; Garg et al. 2021), whatever p2 is: Clopper and Pearson (1934) at a few t, by Bonferroni.
-
 *From below* nothing follows, but with a sample of p2: it bounds 1 - a from above in the same way.
-
-*Fair samples.* Each holds where its sample was drawn at random, which nothing in the corpus shows,
-so the user says it. Ends that cross are told.
+Each holds where its sample was drawn at random, which nothing in the corpus shows: the user says
+it.
 
 *A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are rho (a + (1 - a) exp(-b
 - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009). Maximum likelihood gives
-b, c and, where nothing else does, a guess at a, whose intervals do not hold where the ratio is no
-such line (studies/unlabelled/positive.py).
+b, c and, where nothing else does, a guess at a.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ ALL = (1.0, 1.0, 1.0)
 NONE = np.empty(0)
 
 FEWEST_TO_ESTIMATE = 20
-"""Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
+"""Texts that are wanted below which they bound nothing."""
 THRESHOLDS = 5
 """At which the share is bounded, so that as many examples lie between two of them."""
 OF_EXAMPLES = 0.8
