@@ -133,11 +133,7 @@ STATED: list[tuple[str, Any, str]] = [
     ("probe/datasets", ["jigsaw"], "known to be prevalent in the Jigsaw dataset"),
     ("probe/models", ["llama-3.1-8b-instruct"], CHAT),
     ("probe/unlearners", ["neggrad_plus"], PROBED),
-    (
-        "probe/selectors",
-        ["random", "lr_cos", "mamushi"],
-        "Among the data selection methods, Random",
-    ),
+    ("probe/selectors", ["random", "lr_cos", "mamushi"], "Among the data selection methods, Ra"),
     ("probe/budget", 0.2, PROBED),
     *(("probe/prompts", PROMPTS, prompt) for prompt in PROMPTS),
     ("evidence/components", 50, r"Top-50 principal components explain only 47\%"),
@@ -159,17 +155,8 @@ UNSTATED = [
     *("studies/reverse/datasets", "studies/mahalanobis/*", "studies/*/seeds", "studies/*/budgets"),
     "unlearning/lists",
     *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning"),
-    *(
-        "left/*",
-        "tasks/*",
-        "influence/*",
-        "evidence/*",
-        "removal/ratio",
-        "evaluation/retain_margin",
-        "evaluation/deep_tokens",
-        "execution/*",
-    ),
-    *("keep_checkpoints",),
+    *("left/*", "tasks/*", "influence/*", "evidence/*", "removal/ratio", "execution/*"),
+    *("evaluation/retain_margin", "evaluation/deep_tokens", "keep_checkpoints"),
 ]
 """Of these it says nothing, or they are beside what it does."""
 

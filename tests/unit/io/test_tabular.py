@@ -11,50 +11,39 @@ from mamushi.errors import UserError
 from mamushi.io import tabular
 
 
-def shards(folder: Path) -> Path:
-    folder.mkdir()
-    for number in range(2):
-        (folder / f"part-{number}.jsonl").write_text('{"id": 1}\n')
-    return folder
-
-
-def beside(name: str, content: str = "x") -> Callable[[Path], object]:
-    def write(folder: Path) -> None:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-
-    return write
+def write(path: Path, content: str = "x") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
 
 
 @pytest.mark.parametrize(
-    ("add", "name"),
+    "add",
     [
-        *((beside(name), name) for name in ("part-2.csv.bz2", "part-2.jsonl.tmp", "part-2")),
-        (beside("part-2.json.gz"), "part-2.json.gz"),
-        (beside("en/deep/part-2.json.gz"), "part-2.json.gz"),
-        (beside("_delta_log/0.json"), "_delta_log"),
-        (lambda at: (at / "part-2.jsonl").symlink_to("no"), "part-2.jsonl"),
-        (lambda at: os.mkfifo(at / "part-2.jsonl"), "part-2.jsonl"),
+        *("part-2.csv.bz2", "part-2.jsonl.tmp", "part-2", "part-2.json.gz", "a/b/part-2.json.gz"),
+        lambda path: write(path / "_delta_log" / "0.json"),
+        lambda path: (path / "part-2.jsonl").symlink_to("no"),
+        lambda path: os.mkfifo(path / "part-2.jsonl"),
     ],
 )
 def test_what_may_hold_rows_and_is_not_read_is_named(
-    tmp_path: Path, add: Callable[[Path], object], name: str
+    tmp_path: Path, add: str | Callable[[Path], object]
 ) -> None:
-    folder = shards(tmp_path / "d")
-    add(folder)
-    with pytest.raises(UserError, match=f"holds what is not read with it: {name}; take"):
-        tabular.find(folder)
+    for number in range(2):
+        write(tmp_path / f"part-{number}.jsonl")
+    if isinstance(add, str):
+        write(tmp_path / add)
+    else:
+        add(tmp_path)
+    with pytest.raises(UserError, match=r"holds what is not read with it: (part-2|_delta_log)"):
+        tabular.find(tmp_path)
 
 
 def test_of_a_saved_data_set_all_counts_that_its_state_lists(tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    folder.mkdir()
     state: dict[str, object] = {"_data_files": [{"filename": "a.arrow"}], "_fingerprint": "x"}
-    beside("a.arrow")(folder)
-    beside("cache-1.arrow")(folder)
-    beside(tabular.STATE, json.dumps(state))(folder)
-    assert tabular.find(folder) == [folder / "a.arrow"]
+    for name, content in {"a.arrow": "", "b.arrow": "", tabular.STATE: json.dumps(state)}.items():
+        write(tmp_path / name, content)
+    assert tabular.find(tmp_path) == [tmp_path / "a.arrow"]
     state["_indices_data_files"] = [{"filename": "i.arrow"}]
-    beside(tabular.STATE, json.dumps(state))(folder)
+    write(tmp_path / tabular.STATE, json.dumps(state))
     with pytest.raises(UserError, match="lists rows by their indices"):
-        tabular.find(folder)
+        tabular.find(tmp_path)
