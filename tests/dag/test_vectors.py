@@ -30,7 +30,6 @@ CONFIG: dict[str, Any] = {
         "theirs": {"embeddings": {"path": PATH, "id": "doc", "vector": "vec"}},
     },
 }
-CELL = "results/runs/made/theirs/seed0"
 LANGUAGE = {"model_card", "tokens", "embed", "endpoint", "retrain", "evaluate"}
 
 
@@ -55,24 +54,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> 
 
 def test_lists_and_evidence_need_no_language_model(snakemake: Snakemake, finished: Path) -> None:
     assert snakemake.would_run(finished, targets=["removals", "evidence"]) == {}
-
-
-def test_with_one_selector_nothing_of_another_is_scored_or_refitted(
-    snakemake: Snakemake, tmp_path: Path
-) -> None:
-    """What is expected of its lists is estimated by itself. Without refits none are made."""
-    alone = {**CONFIG, "grid": {**CONFIG["grid"], "selectors": ["random", "mamushi_lr"]}}
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(alone), encoding="utf-8")
-    write(tmp_path)
-    both = ["removals", "evidence"]
-
-    def scored(**change: Any) -> set[tuple[str, str]]:
-        runs = snakemake.look(tmp_path, targets=both, change={"evidence": change})["runs"]
-        return {(rule, w["selector"]) for rule, w in runs if rule in ("score", "refits")}
-
-    both_scored = {("score", "random"), ("score", "mamushi_lr")}
-    assert scored() == both_scored | {("refits", "random"), ("refits", "mamushi_lr")}
-    assert scored(refits={"whole": 0}) == both_scored
 
 
 def test_other_vectors_run_their_model_again_and_no_other(

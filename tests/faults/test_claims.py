@@ -1,9 +1,7 @@
 """The same output wanted twice: one command computes, the other waits; and disks that are full."""
 
-import json
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +11,10 @@ import pytest
 
 from mamushi.io import paths
 from tests.support import small_grid as grid
-from tests.support.made import OUTPUTS, RETRAINED, Made, sending, steps_in
-from tests.support.processes import until
+from tests.support.made import OUTPUTS, Made
 from tests.support.workflow import run
 
 pytestmark = pytest.mark.slow
-
-STATE = f"{RETRAINED}.state"
 
 
 def test_started_twice_both_come_to_the_result_one_after_the_other(
@@ -30,25 +25,6 @@ def test_started_twice_both_come_to_the_result_one_after_the_other(
     assert [one.wait() for one in two] == [0, 0]
     waited = ["which writes the same results/" in copied.said(f"log{n}") for n in range(2)]
     assert sorted(waited) == [False, True]
-    assert copied.differs() == []
-
-
-def test_who_waits_for_one_that_is_killed_goes_on_from_its_state(
-    made: Made, tmp_path: Path
-) -> None:
-    copied = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
-    first = copied.start("retrain", sending(), "first", cold=True, checkpoint_seconds=0)
-    until((copied.folder / STATE).exists)
-    second = copied.start("retrain", sending(), "second", checkpoint_seconds=0)
-    until(lambda: "waiting for" in copied.said("second"))
-    assert steps_in(copied.said("second")) == 0
-    first.kill()
-    assert first.wait() == -signal.SIGKILL
-    assert second.wait() == 0
-    total = int(json.loads((copied.folder / RETRAINED).read_text())["steps"])
-    computed = steps_in(copied.said("first")) + steps_in(copied.said("second"))
-    # But for the steps between the last checkpoint and the kill: one and a part of the next.
-    assert total <= computed <= total + 2
     assert copied.differs() == []
 
 

@@ -13,7 +13,6 @@ from tests.support.workflow import NO_RESULTS
 
 DATASET, MODEL, UNLEARNER = "synthetic", "tiny", "neggrad_plus"
 RUN = f"results/runs/{DATASET}/{MODEL}/seed0"
-TARGETS = ["all", "results/tables/half_gap.csv"]
 FEW = [
     f"{RUN}/arms/retrained/lr_cos/beta0.25/perplexity.parquet",
     f"{RUN}/arms/{UNLEARNER}/whole/card.json",

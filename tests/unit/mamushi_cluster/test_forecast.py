@@ -58,18 +58,6 @@ def test_what_jobs_have_taken_here_goes_before_what_is_calculated(paper: dict[st
     assert estimate(paper, wanted) == (100.0, "2 finished here")
 
 
-def test_tokens_follow_the_files_once_texts_are_counted(paper: dict[str, Any]) -> None:
-    """Short texts were taken for 200 tokens, and a run for four times its time."""
-    Path("short.csv").write_text("x" * 45_000, encoding="utf-8")
-    paper["datasets"]["mine"] = {"kind": "table", "path": "short.csv"}
-    paper["datasets"]["mine"]["sections"] = {"inference": 1.0}
-    assert forecast.mean_tokens(paper, "mine", 64) == 64
-    card = Path(paths.DATA_CARD.format(dataset="mine"))
-    card.parent.mkdir(parents=True)
-    write_json(card, {"counts": {"sections": {"inference": {"forget": 300, "retain": 700}}}})
-    assert forecast.mean_tokens(paper, "mine", 64) == pytest.approx(10)
-
-
 def test_the_plan_says_for_every_rule_what_it_is_from(paper: dict[str, Any]) -> None:
     jobs = [job("endpoint", role="beta0"), job("remove", gpus=0, beta="0.10", selector="random")]
     planned = plan.reckon(jobs, paper)

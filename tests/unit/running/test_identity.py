@@ -88,11 +88,10 @@ def test_words_for_a_reader_change_no_digest(edit: Edit, before: dict[str, str])
     assert moved(before) == set()
 
 
-@pytest.mark.parametrize("numbers_or_sums", [(r"\b1\b", "2"), (r" \+ ", " - ")])
 def test_a_calculation_of_the_training_changes_what_trains(
-    numbers_or_sums: tuple[str, str], edit: Edit, before: dict[str, str]
+    edit: Edit, before: dict[str, str]
 ) -> None:
-    edit(TRAINING, lambda text: re.sub(*numbers_or_sums, text))
+    edit(TRAINING, lambda text: re.sub(r" \+ ", " - ", text))
     changed = moved(before)
     assert {"finetune", "base-model"} <= changed
     assert not changed & {"remove", "geometry", "score", "embed", "evaluate", "tables"}

@@ -4,9 +4,6 @@ import argparse
 import json
 from pathlib import Path
 
-import pytest
-
-from mamushi.cli import main
 from mamushi.io.files import sha256
 from mamushi.running import stage
 from mamushi.running.stage import Job, stages
@@ -19,14 +16,6 @@ PREDICT = {
     "of_tokens": [],
     "unforeseen": [],
 }
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line in which a command refuses its options."""
-    assert main(words) == 2
-    text = capsys.readouterr().err
-    assert text.count("\n") == 1
-    return text
 
 
 def ranking(settings: object) -> list[str]:
@@ -49,14 +38,6 @@ def test_a_signature_says_what_a_file_is_for() -> None:
     assert list(roles) == ["examples", "tokens", "model_card", "removal", "spans", *list(roles)[5:]]
     lists = {p.name: p.role for p in stages()["predict"].parameters if p.is_list}
     assert lists == {"scores": "input"}
-
-
-def test_a_missing_input_is_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = CELL | PREDICT
-    assert "a: no such file" in refused(capsys, *ranking(settings))
-    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_job_records_its_inputs_and_the_settings_as_they_came(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from mamushi.cli import main
 from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
 from mamushi.registry import plugin
 from tests.support.families import FAMILIES, of_kind
@@ -131,19 +131,3 @@ def test_trained_in_fp32_and_embedded_in_bf16(family: str, tmp_path: Path) -> No
         assert np.median(apart(values, expected[name])) < BF16, name
     # An edit that is not seen in the losses would pass for one that is read right.
     assert apart(expected["edited"], expected["nll"]).max() > 10 * FP32
-
-
-@pytest.mark.parametrize(("family", "changes"), [("gpt2", {"n_positions": 6}), ("mamba", {})])
-def test_texts_are_cut_at_the_positions_that_a_model_has(
-    family: str, changes: dict[str, int], tmp_path: Path
-) -> None:
-    write_model(family, tmp_path, **changes)
-    tokens = tmp_path / "tokens.parquet"
-    longest = max(map(len, read_table(tokens, schemas.TOKENS)["tokens"].to_pylist()))
-    assert longest == 6 if changes else longest > 6
-    assert read_metadata(tokens).get("positions") == (6 if changes else None)
-    # What reads further goes as far as there is something.
-    out = tmp_path / "out.parquet"
-    pooled = {"pooling": "mean", "max_length": 16, "skip_bos": True, "layer": -1}
-    words = command("embed", {"embedding": pooled}, **texts_of(tmp_path), out=out)
-    assert main(words) == 0

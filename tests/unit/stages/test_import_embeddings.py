@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from mamushi.cli import main
-from mamushi.config.sources import local_vectors, vector_files
+from mamushi.config.sources import local_vectors
 from mamushi.io import digests, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
@@ -103,15 +103,6 @@ def test_shards_come_in_the_order_of_the_texts(base: Path) -> None:
     write_shards(base / "vectors", ids, vectors, 5)
     assert run(base) == 0
     check(base, ids, vectors)
-
-
-def test_shards_are_declared_with_what_lies_beside_them(tmp_path: Path) -> None:
-    ids, vectors = everything()
-    write_shards(tmp_path / "v", ids, vectors, 2)
-    for path in (tmp_path / "v", tmp_path / "v" / "part-*"):
-        files = vector_files({"embeddings": {"path": str(path)}})
-        names = ["part-0.parquet", "part-1.safetensors", "part-1.txt"]
-        assert files == [str(tmp_path / "v" / name) for name in names]
 
 
 @pytest.mark.parametrize(

@@ -80,18 +80,3 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
     measured = measure(base, base, **arm)
     expected = perplexity_table(nll, held_out.domains)["perplexity"]
     assert measured == pytest.approx([*expected], rel=1e-5)
-
-
-def test_unlearning_of_a_model_as_it_is_puts_new_adapters_beside_it(base: Path) -> None:
-    rates = {"forget_weight": 0.1, "retain_weight": 0.9, "sparsity": 0.5}
-    settings = unlearning("salun", **METHODS["lora"])
-    settings["settings"] |= {"learning_rate": 1e-2, **rates}
-    after = trained_files(base / "after")
-    stage("unlearn", settings, **texts_of(base), **after)
-    stored = load_file(after["tensors"])
-    assert all(map(parameters.is_adapter, stored))
-    assert any(value.any() for name, value in stored.items() if "lora_B" in name)
-    changed = measure(base, base, unlearned=after["tensors"])
-    assert changed != measure(base, base)
-    words = ["export", f"--model-card={base / 'card.json'}", f"--out={base / 'whole'}"]
-    assert main([*words, f"--trained={after['tensors']}"]) == 0

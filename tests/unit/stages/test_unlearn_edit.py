@@ -15,17 +15,13 @@ from mamushi.registry import plugin, plugins
 from tests.support.models import SIZES
 from tests.support.stage_files import (
     FORGET,
-    command,
     listed,
-    measure,
-    texts_of,
     unlearn_words,
     unlearning,
     write_start,
 )
 
 KINDS = [name for name, kind in plugins("unlearner").items() if not kind.trains]
-TRAINS = {"trained_blocks": 2, "max_length": 12}
 TENSORS = {"logit_bias": {"bias"}, "tilt": {"A", "B", "c"}}
 SET = {"logit_bias": {"strength": 0.7}, "tilt": {"strength": 0.7, "temperature": 1.05}}
 
@@ -69,22 +65,3 @@ def test_it_stores_the_edit_alone_and_a_log_without_steps(
     assert load_file(again).keys() == names
     for name, tensor in load_file(again).items():
         assert tensor.tolist() == tensors[name].tolist()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_edited_model_measures_otherwise_and_relearns_from_there(
-    kind: str, base: Path, tmp_path: Path
-) -> None:
-    start = {"trained": base / "start.safetensors"}
-    files = {**start, "unlearned": edit(base, tmp_path / "out", kind)}
-    measured = measure(base, tmp_path, **files)
-    assert measured != measure(base, tmp_path, **start)
-    relearning = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
-    asked = {"precision": "fp32", "seed": 0, "trains": TRAINS, "relearning": relearning}
-    asked["evaluation"] = {"max_length": 16}
-    written = {"out": tmp_path / "curve.parquet", "texts": tmp_path / "texts.parquet"}
-    assert main(command("relearn", asked, **texts_of(base), **files, **written)) == 0
-    table = read_table(written["out"], schemas.RELEARNING_CURVE).to_pydict()
-    first = [table[f"ppl_{domain}"][0] for domain in ("forget", "retain")]
-    np.testing.assert_allclose(first, measured, rtol=1e-5)
-    assert table["ppl_forget"][-1] < table["ppl_forget"][0]
