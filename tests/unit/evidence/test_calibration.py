@@ -1,12 +1,9 @@
 """The ratio from scores on a wrong scale, or of noisy estimators, where the truth is known."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from mamushi.evidence.advice import predicted_budget
 from mamushi.evidence.calibration import (
     PARTED,
     PARTS,
@@ -14,29 +11,9 @@ from mamushi.evidence.calibration import (
     discrimination,
     platt,
 )
-from mamushi.evidence.frontier import ENDS, Frontier, bands, removal_order
+from mamushi.evidence.frontier import Frontier, removal_order
 from mamushi.selection.folds import stratified_folds
 from tests.support.score_files import scores_table
-
-BUDGETS = np.linspace(0, 1, 51)
-
-
-def advised(scores: RatioScores, target: str, value: float) -> dict[str, Any]:
-    """What is advised of the ranking by the score itself."""
-    n1, order = int(scores.forget.sum()), removal_order(scores_table(scores.score, scores.forget))
-    counts = np.unique(np.round(BUDGETS * n1).astype(np.int64))
-    band = bands(scores, {"own": order}, counts, 60, 0)["own"]
-    curve = [
-        {"beta": k / n1, "withheld": None}
-        | {
-            f"{name}{end}": float(values[i])
-            for name in ("gain", "preservation")
-            for end, values in zip(ENDS, band[name], strict=True)
-        }
-        for i, k in enumerate(counts)
-    ]
-    return dict(predicted_budget([curve], target, value))
-
 
 # The scale ----------------------------------------------------------------------------------------
 
@@ -48,22 +25,17 @@ def normals(n1: int, n2: int, apart: float, seed: int = 0) -> tuple[np.ndarray, 
     return apart * x, np.arange(n1 + n2) < n1
 
 
-def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does() -> None:
-    """Of N(1, 1) and N(-1, 1) with pi1 = 0.1 it takes about 0.35 until KL(p2 || p_-S) is 0.01."""
-    (exactly, forget), scale = normals(600, 5400, 2.0), 2.0
-    scores = RatioScores(scale * exactly, forget, stratified_folds(forget, 5, 0).astype(np.int64))
-    found = advised(scores, "preservation", 0.01)
-    assert found["reason"] is None
-    assert found["budget"] == pytest.approx(0.35, abs=0.08)
-    assert found["budget_low"] <= 0.35 <= found["budget_high"]
-
-    def harm(ratio: np.ndarray) -> float:
-        order = removal_order(scores_table(exactly, forget))
-        return float(Frontier(ratio, forget).at(order, np.array([0]))[1][0])
-
-    # A divergence below 0, that calibration takes away.
-    assert harm(scale * exactly) < -0.02
-    assert harm(scores.estimate().log_ratio) > 0
+def test_calibration_takes_a_wrong_scale_away() -> None:
+    """With pi1 = 0.1 the harm of nothing removed is a divergence below 0 at twice the scale."""
+    exactly, forget = normals(600, 5400, 2.0)
+    fold = stratified_folds(forget, 5, 0).astype(np.int64)
+    order, nothing = removal_order(scores_table(exactly, forget)), np.array([0])
+    estimate = RatioScores(2 * exactly, forget, fold).estimate().log_ratio
+    wrong, wanted, harm = (
+        float(Frontier(ratio, forget).at(order, nothing)[1][0])
+        for ratio in (2 * exactly, exactly, estimate)
+    )
+    assert wrong < -0.02 and harm == pytest.approx(wanted, abs=0.01)
 
 
 def test_the_offsets_of_folds_are_taken_out() -> None:

@@ -82,9 +82,8 @@ def columns_of_world(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, dict[st
     return rng.normal(size=n) + forget * rng.uniform(0.3, 1.5), forget, named
 
 
-@pytest.mark.parametrize("n", [60, 150, 400])
-def test_columns_that_know_nothing_are_named_in_few_worlds(n: int) -> None:
-    worlds = (columns_of_world(seed, n) for seed in range(100))
+def test_columns_that_know_nothing_are_named_in_few_worlds() -> None:
+    worlds = (columns_of_world(seed, 60 + 3 * seed) for seed in range(100))
     assert sum(bool(leaking_columns(*world, times=2.0)) for world in worlds) <= 5
 
 

@@ -74,14 +74,8 @@ def test_every_column_agrees_with_a_dense_svd(
     assert 0.3 < columns["variance_forget"][-1] < 0.995
 
 
-@pytest.mark.parametrize(("components", "width", "at"), [(60, 128, 50), (64, 64, 32)])
-def test_sorted_angles_are_those_of_50_components_or_of_half_the_dimensions(
-    components: int, width: int, at: int
-) -> None:
-    vectors = anisotropic(200, 300, width)
-    columns = geometry_columns(*vectors, components)
-    expected = dense(vectors, at)["angle_sorted"]
-    assert len(columns["angle_sorted"]) == components
-    assert columns["angle_sorted"][at:] == [None] * (components - at)
-    np.testing.assert_allclose(columns["angle_sorted"][:at], expected, atol=1e-4)
-    assert expected.max() > 10
+def test_sorted_angles_are_those_of_half_the_dimensions_where_these_are_few() -> None:
+    vectors = anisotropic(200, 300, 64)
+    found, wanted = geometry_columns(*vectors, 64), dense(vectors, 32)["angle_sorted"]
+    assert found["angle_sorted"][32:] == [None] * 32
+    np.testing.assert_allclose(found["angle_sorted"][:32], wanted, atol=1e-4)

@@ -14,12 +14,12 @@ from mamushi_extras.tokens.masks import highest_spans
 N1, N2, V = 12, 14, 15
 
 
-def texts(n1: int, n2: int, seed: int, apart: bool = True) -> TokenSet:
+def texts(n1: int, n2: int, seed: int) -> TokenSet:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, 12, n1 + n2)
     low = [np.minimum(rng.integers(0, V, n), rng.integers(0, V, n)) for n in lengths]
     any_ = [rng.integers(0, V, n) for n in lengths]
-    rows = [low[i] if apart and i < n1 else any_[i] for i in range(n1 + n2)]
+    rows = [low[i] if i < n1 else any_[i] for i in range(n1 + n2)]
     return TokenSet(
         ids=np.array([f"x{i:02}" for i in range(n1 + n2)], dtype=object),
         domains=np.array([FORGET] * n1 + [RETAIN] * n2, dtype=object),

@@ -38,9 +38,7 @@ def test_the_interval_of_an_auc_has_twice_delongs_variance() -> None:
     assert value == pytest.approx(wins.mean())
     assert low == pytest.approx(max(wins.mean() - NORMAL * error, 0))
     assert high == pytest.approx(min(wins.mean() + NORMAL * error, 1))
-    wider = auc_interval(score, forget, [score, -score, score])
-    assert wider[0] == value
-    assert wider[1] < low
+    assert auc_interval(score, forget, [score, -score, score])[1] < low
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.5, 1.5])
@@ -77,10 +75,7 @@ def test_two_equal_domains_are_refused() -> None:
         scores = RatioScores(score, forget, fold, [(a, b, fold)])
         checks = ratio_checks(scores, estimate := scores.estimate(), 5, 0)
         found = judge_scores(scores, estimate, checks, Dependence())
-        assert found["words"].startswith("no budget can be named: ")
-        if found["auc_low"] <= 0.55:
-            seen = "AUC {auc:.2f} [{auc_low:.2f}, {auc_high:.2f}]".format(**found)
-            assert found["reason"] == f"the domains cannot be told apart: {seen}"
+        assert found["withheld"] == found["reason"] is not None
 
 
 @pytest.mark.parametrize(
@@ -198,11 +193,3 @@ def test_the_verdict_is_about_the_list(
     found = judge_list({**OWN, **nothing, **own}, 20, {**LISTED, **listed}, {**RETAIN, **retain})
     assert found["judgement"]["act"] == act
     assert said in found["verdict"]
-
-
-def test_a_comparison_says_so_and_nothing_else() -> None:
-    found = judge_list(OWN, 20, LISTED, RETAIN, compared="the ranking by mamushi upside down")
-    assert found["judgement"]["act"] == "comparison"
-    assert (
-        found["verdict"] == "a comparison, not to be acted on: the ranking by mamushi upside down"
-    )
