@@ -12,6 +12,7 @@ import numpy as np
 
 from mamushi.errors import UserError
 from mamushi.io import schemas
+from mamushi.io.columns import Table
 from mamushi.io.tables import read_table
 from studies.lib.report import Report, arguments
 
@@ -33,7 +34,7 @@ INTERMEDIATE = 0.5
 Rows = list[dict[str, Any]]
 
 
-def of_cell(tables: Path, kind: schemas.Table, dataset: str, model: str) -> Rows:
+def of_cell(tables: Path, kind: Table, dataset: str, model: str) -> Rows:
     """Return the rows of a cell in a table; raises ``UserError`` when it has none."""
     path = tables / f"{kind.name}.parquet"
     rows = read_table(path, kind).to_pylist()

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
-from mamushi.lm import device, sharding
+from mamushi.lm import device
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune
@@ -24,7 +24,6 @@ from mamushi_extras.influence.measuring import (
 )
 from tests.support.gradients import exact
 from tests.support.models import TRAINING, model, token_set
-from tests.support.processes import in_two_processes
 
 HOW = TRAINING | {"batch_tokens": 64, "train_input_embedding": False, "micro_batch_size": 2}
 
@@ -170,36 +169,3 @@ def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> 
     again = restored("run")
     assert again.steps == POINTS and (again.total == meter.total).all() and state.exists()
     assert restored("another run").steps == [] and not state.exists()
-
-
-SHARDED = """
-import sys
-from pathlib import Path
-import numpy as np
-from mamushi.lm import device, sharding
-from tests.extras.influence.test_measuring import sharded
-
-found = sharded(Path(sys.argv[1]))
-if device.accelerator("fp32").is_main_process:
-    np.save(Path(sys.argv[1]) / "found.npy", found)
-"""
-"""Two processes measure along the training of a model that is cut over them."""
-
-
-def sharded(folder: Path) -> np.ndarray[Any, Any]:
-    """What is measured along two steps of a model, which is cut if there are processes to share."""
-    language_model, how = model("llama"), HOW | {"learning_rate": 1e-3}
-    freeze(language_model, how)
-    accelerator = device.accelerator("fp32")
-    sharding.shard(language_model, accelerator)
-    read = (language_model, TEXTS)
-    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], **kept_in(folder))
-    finetune(*read, how, total=2, seed=1, accelerator=accelerator, updated=meter.updated)
-    return meter.total
-
-
-def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
-    in_two_processes(tmp_path, SHARDED, tmp_path)
-    (tmp_path / "alone").mkdir()
-    # Losses differ by their last bits in fp32, and a step of a thousandth makes more of these.
-    assert apart(np.load(tmp_path / "found.npy"), sharded(tmp_path / "alone")) < 1e-2
