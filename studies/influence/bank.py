@@ -147,11 +147,11 @@ class Bank:
             self.model,
             self.ranked,
             pooling="mean",
-            layers=[-1],
+            layer=-1,
             skip_first=False,
             batch_tokens=BATCH_TOKENS,
             accelerator=self.accelerator,
-        )[0]
+        )
         return vectors
 
     def train(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from mamushi.config import grid
 from mamushi.config.complete import complete
@@ -136,7 +137,9 @@ def _rank(config: dict[str, Any], folder: Any) -> Ranking:
     root, (selector,) = Path(folder.name), config["grid"]["selectors"]
     (cell,) = grid.cells(config["grid"])
     first, likely = Pipeline(complete(config), cell, root), None
-    with as_in_a_command(gpu=True), device.restore_settings():
+    # The seed and the kernels of the rest of the process are left to it.
+    settings = torch.random.fork_rng(devices=[]), device.deterministic(strict=False)
+    with as_in_a_command(gpu=True), settings[0], settings[1]:
         first.want(paths.EXAMPLES)
         first.make()
         counts = read_json(first.path(paths.DATA_CARD))["counts"]

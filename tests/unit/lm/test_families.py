@@ -77,8 +77,7 @@ def measured(
     nll = text_nll(model, some, batch, accelerator).nll
     how = {"pooling": "mean", "skip_first": False, "batch_tokens": batch}
     vectors = {
-        layer: embed(model, some, layers=[layer], accelerator=accelerator, **how)[0]
-        for layer in (1, -1)
+        layer: embed(model, some, layer=layer, accelerator=accelerator, **how) for layer in (1, -1)
     }
     return nll, vectors
 

@@ -3,13 +3,11 @@
 import ctypes
 import gc
 import os
-import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
@@ -41,30 +39,14 @@ def accelerator(precision: str) -> Accelerator:
 
 
 def reproducible(seed: int) -> None:
-    """Fix all seeds, and ask for deterministic kernels: those without warn instead of failing, so
-    that any model can run; see ``deterministic`` for the steps of a training."""
+    """Fix the seed of torch (all else draws by generators of its own), and ask for deterministic
+    kernels: where there is none it warns; see ``deterministic`` for the steps of a training."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    random.seed(seed)
-    np.random.seed(seed)
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
     # They would also fill all fresh memory, which costs time and only hides bugs.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
-
-
-@contextmanager
-def restore_settings() -> Iterator[None]:
-    """Leave to the rest of the process what ``reproducible`` sets within the block."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    mode = torch.get_deterministic_debug_mode()
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        torch.set_rng_state(before[2])
-        torch.set_deterministic_debug_mode(mode)
 
 
 def lacks_kernel(error: RuntimeError) -> bool:
@@ -79,8 +61,8 @@ def lacks_kernel(error: RuntimeError) -> bool:
 
 @contextmanager
 def deterministic(strict: bool) -> Iterator[None]:
-    """Within the block, if ``strict``, an operation without a deterministic kernel is an error:
-    only so, and not by a warning, does flash attention take its deterministic backward pass."""
+    """Restore after the block what was asked for. Within it, if ``strict``, an operation without a
+    deterministic kernel is an error: only so does flash attention take its deterministic one."""
     before = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode("error" if strict else before)
     try:
@@ -91,9 +73,8 @@ def deterministic(strict: bool) -> Iterator[None]:
 
 def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
     """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
-    small steps vanish in bf16, also of a model that is only evaluated, whose numbers are then those
-    at the end of its training. Layer norms are always in fp32: PyTorch's kernel on the CPU takes
-    input in fp32 with no other parameters."""
+    small steps vanish in bf16, also of a model that is only evaluated. Layer norms are always in
+    fp32: PyTorch's kernel on the CPU takes input in fp32 with no other parameters."""
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
     modules = (m for m in model.modules() if isinstance(m, nn.LayerNorm | nn.GroupNorm))
     norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}

@@ -1,7 +1,5 @@
 """The embedding map: a text's hidden states in the contaminated model, pooled to one vector."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from accelerate import Accelerator
@@ -21,10 +19,9 @@ def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) 
     ``last`` of them in ``hidden`` (rows, length, width). ``skip_first`` leaves the first token, the
     BOS, out of the mean of a text that has others."""
     flat = batch.flat(hidden)
-    ends = np.cumsum(batch.lengths)
+    counted, ends = batch.lengths, np.cumsum(batch.lengths)
     if pooling == "last":
         return flat[to_device(ends - 1, flat.device)].float()
-    counted = batch.lengths
     text = np.repeat(np.arange(len(counted)), counted)
     if skip_first:
         # Left out rather than subtracted: its state can be a hundred times as large as the others.
@@ -43,42 +40,35 @@ def embed(
     texts: TokenSet,
     *,
     pooling: str,
-    layers: Sequence[int],
+    layer: int,
     skip_first: bool,
     batch_tokens: int,
     accelerator: Accelerator,
 ) -> NDArray[np.float16]:
-    """Return embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
+    """Return embeddings (texts, width) of the texts, in their order.
 
     A layer is the index of a hidden state: 0 is the input embeddings, n the output of the n-th
     block, and -1 the final one, after the final norm. Raises ``UserError`` for values that float16
     cannot hold.
     """
     blocks = int(model.config.get_text_config(decoder=True).num_hidden_layers)
-    if not all(-blocks - 1 <= layer <= blocks for layer in layers):
-        raise ValueError(f"embedding.layer: a model of {blocks} blocks has no layer of {layers}")
-    final = {-1, blocks}
-    inner = not final.issuperset(layers)
-
-    vectors = np.zeros((len(layers), len(texts), 0), dtype=np.float16)
-    passes = model_batches(model, texts, batch_tokens, accelerator, "embed")
-    for rows, batch, counts in passes:
+    if not -blocks - 1 <= layer <= blocks:
+        raise ValueError(f"embedding.layer: a model of {blocks} blocks has no layer {layer}")
+    inner = layer not in (-1, blocks)
+    vectors = np.zeros((len(texts), 0), dtype=np.float16)
+    for rows, batch, counts in model_batches(model, texts, batch_tokens, accelerator, "embed"):
         with accelerator.autocast():
             output = run(body(model), model, batch, output_hidden_states=inner)
-        states = [
-            output.last_hidden_state if layer in final else output.hidden_states[layer]
-            for layer in layers
-        ]
-        # Two widths, as OPT-350m has, or several streams a token do not stack: torch says so.
-        pooled = torch.stack([pool(of, batch, pooling, skip_first=skip_first) for of in states])
+        states = output.hidden_states[layer] if inner else output.last_hidden_state
+        pooled = pool(states, batch, pooling, skip_first=skip_first)
         if not vectors.size:
-            vectors = np.zeros((*vectors.shape[:2], pooled.shape[2]), dtype=np.float16)
+            vectors = np.zeros((len(texts), pooled.shape[1]), dtype=np.float16)
         if counts:
-            vectors[:, rows] = pooled.cpu().numpy()
+            vectors[rows] = pooled.cpu().numpy()
     of_processes = torch.from_numpy(vectors).to(accelerator.device)
     vectors = accelerator.reduce(of_processes, "sum").cpu().numpy()
     if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         problem = "its embedding has values that are not finite in float16: the model has diverged"
         raise UserError(problem, where=f"example {texts.ids[row]}")
     return vectors

@@ -122,11 +122,11 @@ def embed(
         if path in finished:
             return np.load(path)
         rows = np.arange(start, min(start + BLOCK, len(texts)))
-        (vectors,) = embed(
+        vectors = embed(
             model,
             subset(texts, rows),
             pooling=how.pooling,
-            layers=[how.layer],
+            layer=how.layer,
             skip_first=skip_first,
             batch_tokens=job.execution.batch_tokens,
             accelerator=accelerator,

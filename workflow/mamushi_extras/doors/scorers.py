@@ -74,17 +74,17 @@ def open_embedder(
         filled = lengths > 0
         numbers = np.flatnonzero(filled).astype(str).astype(object)
         tokens = np.array([token for row in ids for token in row], np.int32)
-        (layer,) = embed(
+        embedded = embed(
             model,
             TokenSet(numbers, numbers, tokens, offsets_of(lengths[filled])),
             pooling=pooled["pooling"],
-            layers=[pooled["layer"]],
+            layer=pooled["layer"],
             skip_first=pooled["skip_bos"] and first_token(tokenizer) is not None,
             batch_tokens=BATCH_TOKENS,
             accelerator=accelerator,
         )
-        every = np.full((len(texts), layer.shape[1]), np.nan)
-        every[filled] = layer
+        every = np.full((len(texts), embedded.shape[1]), np.nan)
+        every[filled] = embedded
         return every
 
     return vectors
