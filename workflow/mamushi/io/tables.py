@@ -24,8 +24,8 @@ Columns = Any
 """A table, its columns by their names, its rows, or an iterator over blocks of it, at least one."""
 MARK = "mamushi"
 """The key of the metadata that all tables of this program have."""
-GROUP = 16384
-"""Rows of a row group."""
+GROUP, LARGE_GROUP = 16384, 65536
+"""Rows of a row group in a table of vectors, and in others."""
 
 
 def write_table(
@@ -38,12 +38,12 @@ def write_table(
     how["compression"] = "none" if kind.has_vectors else "zstd"
     blocks = columns if isinstance(columns, Iterator) else iter([columns])
     tables = (_cast(kind, block).replace_schema_metadata(described) for block in blocks)
-    first = next(tables)
+    first, rows = next(tables), GROUP if kind.has_vectors else LARGE_GROUP
     with atomic(path) as draft, pq.ParquetWriter(draft, first.schema, **how) as writer:
         for table in chain([first], tables):
             # A column in pieces would end its pages where they end.
-            for start in range(0, max(len(table), 1), GROUP):
-                writer.write_table(table.slice(start, GROUP).combine_chunks(), row_group_size=GROUP)
+            for start in range(0, max(len(table), 1), rows):
+                writer.write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
 
 
 def _cast(kind: Table, columns: Columns) -> pa.Table:
