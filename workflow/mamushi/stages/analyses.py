@@ -41,8 +41,7 @@ def calibrate(
 ) -> None:
     """Estimate the log-density ratio of every text that is ranked: recalibrate the scores by
     cross-fitting, and check without a truth whether that is a density ratio. The refits say how
-    much of it noise hides; groups are looked for in the embeddings where no column has them. The
-    verdict stands in the metadata."""
+    much of it noise hides. The verdict stands in the metadata."""
     from operator import attrgetter
 
     import pyarrow as pa
@@ -148,9 +147,8 @@ def frontier(
 ) -> None:
     """Estimate the removal-preservation frontier of a run's selectors before any retraining: at
     every budget, 0 and 1 included, KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with
-    bands over texts, calibration and what the scores have lost, and by the exact ratio where
-    ``examples`` have it. ``scores`` are in the order of the settings' ``selectors``; ``ratio``,
-    ``refits`` and ``calibrated`` are of the selector that estimates the ratio."""
+    bands, and by the exact ratio where ``examples`` have it. ``scores`` are in the order of the
+    settings' ``selectors``; ``ratio`` and ``refits`` are of the one that estimates the ratio."""
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import frontier_rows, read_truth, removal_order
     from mamushi.evidence.manifest import read_calibrated
@@ -194,8 +192,7 @@ def describe(
     job: Job,
 ) -> None:
     """Describe the scores of a run, in the order of the settings' ``selectors``: spread, separation
-    of the domains, calibration, folds; and how alike the selectors rank. What a score does not
-    tell is left empty."""
+    of the domains, calibration, folds; and how alike the selectors rank."""
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import agreement_rows

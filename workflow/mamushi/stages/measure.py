@@ -110,8 +110,7 @@ def judge(
     job: Job,
 ) -> None:
     """Let the gold model read what all models of a run said: the higher its log-likelihood of a
-    text, the more that is like what a model says that never saw the forget domain. Whose text it is
-    is read from the place of each file under results."""
+    text, the more that is like what a model says that never saw the forget domain."""
     from mamushi.evaluation.probes import arm_of, generations_table
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer

@@ -52,8 +52,7 @@ def score(
 ) -> None:
     """Rank the forget set by one selector, once for all budgets. ``base`` are the scores of the
     selector that this one derives from. The metadata say how well the score separates the domains
-    (AUC) and, for synthetic data, follows the truth (Spearman); the log, what the ranking alone
-    took, once all is read and imported."""
+    (AUC) and, for synthetic data, follows the truth (Spearman)."""
     from mamushi.selection.scores import read_pool
 
     pool = read_pool(embeddings, examples, base, texts=settings.ranker.reads_texts)
@@ -63,8 +62,7 @@ def score(
 
 
 def rank_pool(job: Job, pool: Pool) -> None:
-    """Rank a pool by a job's selector, and write its scores; the log says what the ranking alone
-    took."""
+    """Rank a pool by a job's selector, and write its scores; print what the ranking alone took."""
     from mamushi.selection.metrics import quality
     from mamushi.selection.scores import score_pool, table_of
 
@@ -210,8 +208,7 @@ def manifests(
 ) -> None:
     """Write the manifest of a selector's removal list at every budget, one file a budget: what it
     was made from, its digest, the removal and preservation to expect of it by the calibrated ratio,
-    how much of it a second run would list, and what follows. It is apart from the list, since
-    another estimate changes no list and retrains nothing."""
+    how much of it a second run would list, and what follows."""
     import pyarrow.compute as pc
 
     from mamushi.evidence.manifest import manifest, read_calibrated
