@@ -23,25 +23,18 @@ PALETTE = sns.color_palette("colorblind")
 MARKS = "DP^oXv<sdph*>8H"
 """Beside the colours, in the order of ``SELECTOR_NAMES`` and then of the grid."""
 TONES = {FORGET: "#E69F00", RETAIN: "#0072B2", "_both": "#44337A", "_reference": "#555555"}
-TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73", "a fold": "#BBBBBB"}
+TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73"}
 """Of lines by what they are of: the domains are the lighter and the darker tone in grey."""
 DASHES = {RETAIN: "--", "_reference": "--", "share above 45°": ":", "isotropic, k / d": "-."}
 REFERENCE: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": "--", "zorder": 2}
 """Of lines beside which curves are read."""
-SHARE_LIMITS = (-0.3, 1.6)
-"""Shares of the gap that are shown at most: a model may go far beyond gold."""
-SEEDS = "bands: one standard error over seeds"
-INTERVALS = "bars: 95% intervals over texts, and over seeds where there are several"
 WIDTH, COLUMN, HEIGHT = 5.5, 3.4, 1.5
 """Inches of the paper's text, of a figure with one column of panels, and of a panel's height."""
-SIZE = 8.0
-"""Points of all words, which the paper prints at the size of the file."""
 HOUSE: Any = {
     **sns.axes_style("whitegrid"),
-    **dict.fromkeys(("axes.labelsize", "xtick.labelsize", "ytick.labelsize"), SIZE),
-    **{"font.size": SIZE, "axes.titlesize": SIZE, "figure.titlesize": SIZE + 1},
-    **{"legend.fontsize": SIZE, "legend.title_fontsize": SIZE, "legend.frameon": False},
-    **{"font.family": "DejaVu Sans", "lines.markersize": 4, "lines.linewidth": 1.2},
+    # Eight points, which the paper prints at the size of the file.
+    **sns.plotting_context("paper", font_scale=8 / 9.6),
+    **{"font.family": "DejaVu Sans", "legend.frameon": False, "lines.markersize": 4},
     **{"axes.spines.top": False, "axes.spines.right": False, "grid.color": ".9"},
     # Text stays text in the PDF, so that it can be searched and copied.
     **{"pdf.fonttype": 42, "savefig.dpi": 200},
@@ -74,9 +67,9 @@ def panels(rows: pd.DataFrame, shown: Mapping[str, str]) -> pd.DataFrame:
     return long.sort_values(["dataset", "model"], kind="stable")
 
 
-def geometry_of(root: str | Path, grid: Grid) -> tuple[pd.DataFrame, int]:
+def read_geometry(root: str | Path, grid: Grid) -> tuple[pd.DataFrame, int]:
     """Return the table ``geometry`` of the run ``grid`` (dataset, model, seed) in a results folder,
-    by k, and the width d of the embeddings. Raises ``UserError`` without it."""
+    by k, and the width d of the embeddings."""
     path = paths.under(root, paths.GEOMETRY, **grid)
     rows = read_table(path, schemas.GEOMETRY).to_pandas().sort_values("k", ignore_index=True)
     return rows, int(read_metadata(path)["details"]["width"])
@@ -100,11 +93,11 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     """Draw a panel for each ``row`` and ``column``: a line per selector over ``beta``, the mean of
     ``value`` with bands of one standard error. With ``ends``, those at 0 and 1, which all selectors
     share, are reached by dotted lines."""
-    budgets = {*rows.beta} - ({0, 1} if ends else set())
+    solid = rows[rows.beta.between(0, 1, "neither")] if ends else rows
     look = {**marks(grid), "errorbar": "se" if len(grid["seeds"]) > 1 else None, **look}
     panel = {"x": "beta", "y": "value", "kind": "line", "markeredgewidth": 0}
     facets = {"row": "row", "col": "column", "facet_kws": {"sharey": False, "legend_out": False}}
-    drawn = sns.relplot(rows[rows.beta.isin(budgets)], **facets, **panel, **look)
+    drawn = sns.relplot(solid, **facets, **panel, **look)
     dots = {"palette": look["palette"], "legend": False, "linestyle": ":", "errorbar": None}
     for (row, column), axes in drawn.axes_dict.items() if ends else ():
         of_panel = rows[(rows.row == row) & (rows.column == column)]
@@ -112,9 +105,15 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     return drawn
 
 
-def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
+def limit_shares(axes: Axes) -> None:
+    """Cut a panel of shares of the gap: a model may go far beyond gold."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, -0.3), min(high, 1.6))
+
+
+def finish(drawn: sns.FacetGrid, grid: Grid, note: str = "") -> Figure:
     """Return the figure at its size, named at its edges, with one legend below it: selectors, and
-    lines with names. ``bands`` says what they are."""
+    lines with names. The ``note`` says what bands or bars are, if not errors over seeds."""
     drawn.set(xlabel="", ylabel="", title="", xticks=[0, 0.5, 1]).set_xlabels("deletion budget β")
     for axes, column in zip(drawn.axes[0], drawn.col_names, strict=True):
         axes.set_title(column)
@@ -123,22 +122,20 @@ def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
     drawn.legend.remove()
     n_rows, n_columns = drawn.axes.shape
     drawn.figure.set_size_inches(WIDTH if n_columns > 1 else COLUMN, n_rows * HEIGHT)
-    notes = [bands if len(grid["seeds"]) > 1 or bands == INTERVALS else ""]
-    notes += ["thin dashed lines: comparisons"] if grid.get("compared") else []
-    return legend_below(drawn.figure, "\n".join(filter(None, notes)))
+    of_seeds = "bands: one standard error over seeds" if len(grid["seeds"]) > 1 else ""
+    return legend_below(drawn.figure, note or of_seeds)
 
 
 def legend_below(figure: Figure, title: str = "") -> Figure:
     """Return the figure with room for one legend below it, of all lines that have a name."""
     drawings = {str(line.get_label()): line for axes in figure.axes for line in axes.get_lines()}
     entries = {label(name): line for name, line in drawings.items() if not name.startswith("_")}
-    # A character is about half as wide as the font size; the sample line takes some six of them.
     width, height = figure.get_size_inches()
-    across = int(width / ((max(map(len, entries)) + 6) * 0.52 * SIZE / 72)) or 1
-    deep = -(-len(entries) // across)
-    place: Any = {"loc": "outside lower center", "ncols": -(-len(entries) // deep), "title": title}
+    across = 4 if width > COLUMN else 2
+    place: Any = {"loc": "outside lower center", "ncols": across, "title": title}
     figure.legend(list(entries.values()), list(entries), columnspacing=1.2, **place)
-    figure.set_size_inches(width, height + 0.17 * (deep + title.count("\n") + 2))
+    lines = -(-len(entries) // across) + title.count("\n") + 2
+    figure.set_size_inches(width, height + 0.17 * lines)
     figure.set_layout_engine("constrained")
     return figure
 

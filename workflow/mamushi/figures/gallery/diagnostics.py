@@ -35,10 +35,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     rates, shares = [even], [even]
     if not np.isnan(scores.score).any():
         titles[:3] = ["(a) $D_F$ = {fisher:.2f}", "(b) AUC {auc:.3f}", "(c) ECE = {ece:.3f}"]
-        titles[1] += ", folds {auc_fold_mean:.3f} ± {auc_fold_sd:.3f}" if scores.folds() else ""
-        every = np.ones(len(scores.forget), dtype=np.bool_)
-        for name, inside in (*(("a fold", fold) for fold in scores.folds()), ("_both", every)):
-            rates.append((name, *roc_curve(scores.forget[inside], scores.score[inside])[:2]))
+        rates.append(("_both", *roc_curve(scores.forget, scores.score)[:2]))
         shares.append(("_both", *diagnostics.reliability(scores.score, scores.forget)[:2]))
     levels = [(name, [mean, mean], [0, 0.1]) for name, mean in means.items()]
     drawings = (levels, rates, shares, [("forget", share, forget)])

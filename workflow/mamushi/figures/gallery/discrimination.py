@@ -17,9 +17,9 @@ SHARES = (0.9, 0.95)
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
     from mamushi.evidence.geometry import smallest_k
-    from mamushi.figures.style import REFERENCE, geometry_of, lines
+    from mamushi.figures.style import REFERENCE, lines, read_geometry
 
-    geometry, _ = geometry_of(tables, grid)
+    geometry, _ = read_geometry(tables, grid)
     k, cumulative = geometry.k, geometry.power_cumulative
     numbers = [smallest_k(cumulative.to_numpy(), share) for share in SHARES]
     words = ", ".join(f"{s:.0%}: k = {n}" for s, n in zip(SHARES, numbers, strict=True))

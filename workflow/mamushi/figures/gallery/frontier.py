@@ -14,17 +14,14 @@ QUANTITIES = {
 }
 BANDED = ("mamushi", "random")
 """Selectors with a band: all bands share the error of the ends, and would hide each other."""
-BAND = "bands: 95% interval over texts, calibration\nand what the scores have lost ({})"
+NOTE = "bands: 95% interval over texts, calibration\nand what the scores have lost"
 
 
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either, cut
-    where the lines end; dotted by the true ratio, where it is known."""
-    import seaborn as sns
-
+    where the lines end."""
     from mamushi.figures.style import REFERENCE, curves, finish, marks, panels, rows_of
     from mamushi.io import schemas
-    from mamushi.io.names import label
 
     rows = panels(rows_of(tables, schemas.FRONTIER, grid, "selector"), QUANTITIES)
     drawn = curves(rows, grid, errorbar=None, markevery=max(1, rows.beta.nunique() // 10))
@@ -32,12 +29,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     palette = marks(grid)["palette"]
     for (row, column), axes in drawn.axes_dict.items():
         panel = rows[(rows.row == row) & (rows.column == column)]
-        quantity = panel.quantity.iloc[0]
-        if panel[f"{quantity}_true"].notna().any():
-            true = {"hue": "selector", "palette": palette, "errorbar": None, "legend": False}
-            sns.lineplot(panel, x="beta", y=f"{quantity}_true", ax=axes, linestyle=":", **true)
-            axes.plot([], [], ":k", label="by the true ratio")
-        limits = axes.get_ylim()
+        quantity, limits = panel.quantity.iloc[0], axes.get_ylim()
         for name in banded:
             means = panel[panel.selector == name].groupby("beta").mean(numeric_only=True)
             ends = [means[f"{quantity}_{end}"] for end in ("low", "high")]
@@ -45,4 +37,4 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
         axes.set_ylim(limits)
         level = 0 if quantity == "preservation" else panel.value[panel.beta == 1].mean()
         axes.axhline(level, label="all removed, β = 1", **REFERENCE)
-    return finish(drawn, grid, BAND.format(" and ".join(map(label, banded))))
+    return finish(drawn, grid, NOTE)

@@ -23,7 +23,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     reaches the target; a curve without one never does. Where the gap without word frequencies is
     not known, nothing is drawn of it."""
     from mamushi.evaluation.cohort import RETRAINING_SOURCE
-    from mamushi.figures.style import REFERENCE, SHARE_LIMITS, curves, finish, marks, rows_of
+    from mamushi.figures.style import REFERENCE, curves, finish, limit_shares, marks, rows_of
     from mamushi.io import schemas
     from mamushi.io.names import label
 
@@ -38,8 +38,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     shown = [name for name in SHOWN if points[name].notna().any()]
     rows = points.melt(["row", "selector", "beta"], shown, "column")
     rows["column"] = rows.column.map(SHOWN)
-    drawn = curves(rows, grid)
-    look = marks(grid)
+    drawn, look = curves(rows, grid), marks(grid)
     for (row, column), axes in drawn.axes_dict.items():
         if column == SHOWN["retain"]:
             axes.axhline(1, **REFERENCE)
@@ -48,8 +47,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
         height = of_row.target.iloc[0]
         axes.axhline(height, label="target", **{**REFERENCE, "linestyle": "-."})
         axes.axhline(1, label="gold standard", **REFERENCE)
-        low, high = axes.get_ylim()
-        axes.set_ylim(max(low, SHARE_LIMITS[0]), min(high, SHARE_LIMITS[1]))
+        limit_shares(axes)
         for name, budget in zip(of_row.selector, of_row[CROSSES[column]], strict=True):
             hollow = {"markerfacecolor": "white", "markeredgecolor": look["palette"][name]}
             axes.plot([budget], [height], look["markers"][name], ms=7, zorder=5, **hollow)

@@ -35,10 +35,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
             bare = panel.drop(columns=["value_low", "value_high"]).drop_duplicates("selector")
             panels += [panel, *(bare.assign(beta=end, value=end) for end in (0.0, 1.0))]
     if not panels:
-        figure = plt.figure(figsize=(style.COLUMN, style.HEIGHT))
-        words = f"Nothing to draw:\n{rows.withheld.iloc[0]}"
-        figure.text(0.5, 0.5, words, ha="center", va="center")
-        return figure
+        return plt.figure(layout="constrained").suptitle(rows.withheld.iloc[0]).figure
     long = pd.concat(panels).dropna(subset=["value"])
     drawn = style.curves(long, grid, ends=True, errorbar=None)
     for (row, column), axes in drawn.axes_dict.items():
@@ -48,6 +45,5 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
         bounded = long[(long.row == row) & (long.column == column)].dropna()
         colours = bounded.selector.map(style.marks(grid)["palette"]).tolist()
         axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
-        low, high = axes.get_ylim()
-        axes.set_ylim(max(low, style.SHARE_LIMITS[0]), min(high, style.SHARE_LIMITS[1]))
-    return style.finish(drawn, grid, style.INTERVALS)
+        style.limit_shares(axes)
+    return style.finish(drawn, grid, "bars: 95% intervals over texts and seeds")

@@ -17,9 +17,9 @@ BANDS = (30, 45)
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
     from mamushi.evidence.geometry import SAME_SPAN
-    from mamushi.figures.style import REFERENCE, geometry_of, lines
+    from mamushi.figures.style import REFERENCE, lines, read_geometry
 
-    geometry, _ = geometry_of(tables, grid)
+    geometry, _ = read_geometry(tables, grid)
     k, angles = geometry.k, geometry.angle_sorted.dropna()
     shared, moderate = ((angles <= edge).sum() for edge in BANDS)
     bands = f"{shared}, {moderate - shared}, {len(angles) - moderate}"

@@ -16,9 +16,9 @@ TOP, MOST = 50, 0.9
 
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
-    from mamushi.figures.style import REFERENCE, geometry_of, lines
+    from mamushi.figures.style import REFERENCE, lines, read_geometry
 
-    geometry, width = geometry_of(tables, grid)
+    geometry, width = read_geometry(tables, grid)
     k, top = geometry.k, min(TOP, len(geometry))
     drawings = {}
     for name in DOMAINS:
