@@ -323,8 +323,11 @@ class Cell:
         ids, forget = self.bank.ranked.ids[self.bank.forget].astype(str), self.bank.forget
         pairs = zip(self.score_tokens(name), forget, strict=True)
         scores = [values for values, here in pairs if here and values is not None]
-        spans = highest_spans(scores, budget_size(float(beta), sum(map(len, scores))))
-        return {ids[place]: spans[place] for place in spans}
+        k = budget_size(float(beta), sum(map(len, scores)))
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for row in highest_spans(ids.tolist(), scores, k):
+            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
+        return spans
 
     def prepare(self, name: str) -> None:
         """Measure what a selector ranks by, unless it has a file: a training of its own."""

@@ -29,22 +29,29 @@ def texts(forget: list[list[int]], retain: list[list[int]]) -> TokenSet:
 NOTHING = texts([], [])
 
 
+def spans_of(
+    scores: list[np.ndarray], k: int, places: list[np.ndarray] | None = None
+) -> list[tuple[int, int, int]]:
+    """Number of a text, first token and the one behind the last of each span."""
+    return [tuple(row.values()) for row in highest_spans(range(len(scores)), scores, k, places)]
+
+
 def test_the_highest_tokens_are_spans_in_their_texts() -> None:
     scores = [np.array(each, np.float32) for each in ([5, 4, 1, 3], [], [2], [2, 9])]
-    assert highest_spans(scores, 0) == {}
+    assert spans_of(scores, 0) == []
     # A text's first token is not predicted: its scores begin with the second, at 1.
-    assert highest_spans(scores, 4) == {0: [(1, 3), (4, 5)], 3: [(2, 3)]}
-    assert highest_spans(scores, 7) == {0: [(1, 5)], 2: [(1, 2)], 3: [(1, 3)]}
+    assert spans_of(scores, 4) == [(0, 1, 3), (0, 4, 5), (3, 2, 3)]
+    assert spans_of(scores, 7) == [(0, 1, 5), (2, 1, 2), (3, 1, 3)]
     # None that is as likely in the retain domain.
     scores = [np.array(each, np.float32) for each in ([5, 0, -1], [-2, 1])]
-    assert highest_spans(scores, 5) == {0: [(1, 2)], 1: [(2, 3)]}
+    assert spans_of(scores, 5) == [(0, 1, 2), (1, 2, 3)]
 
 
 def test_spans_are_of_the_tokens_that_count() -> None:
     """What stands between two of them parts a span."""
     scores = [np.array(each, np.float32) for each in ([5, 4, 1], [3, 2])]
     places = [np.array(each) for each in ([2, 4, 5], [7, 8])]
-    assert highest_spans(scores, 4, places) == {0: [(2, 3), (4, 5)], 1: [(7, 9)]}
+    assert spans_of(scores, 4, places) == [(0, 2, 3), (0, 4, 5), (1, 7, 9)]
     some = replace(texts([[9, 1, 3]] * 4, [[9, 2, 3]] * 4), weights=np.float32([0, 0, 1] * 8))
     pool = TokenPool(some, NOTHING)
     scored = token_unigram.score_tokens(pool, {"folds": 2, "prior": 4.0}, 0)

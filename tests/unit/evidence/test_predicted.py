@@ -88,10 +88,8 @@ def test_masked_tokens_are_those_of_the_spans():
     total = sum(map(len, scores))
     proxy = Proxy(own, held)
     for row in predictions(proxy, ranking, [0.1, 0.4, 0.9]):
-        spans = highest_spans(scores, int(row["beta"] * total))
-        gone = [
-            own.offsets[text] + np.arange(a, b) for text, parts in spans.items() for a, b in parts
-        ]
+        spans = highest_spans(range(len(scores)), scores, int(row["beta"] * total))
+        gone = [own.offsets[s["id"]] + np.arange(s["start"], s["stop"]) for s in spans]
         wanted = proxy.curve([np.concatenate(gone)])[0]
         assert row["recovered"] == pytest.approx(wanted[0], abs=1e-12)
         assert row["removed"] == int(row["beta"] * total)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,22 +35,21 @@ class TokenPool:
 
 
 def highest_spans(
+    ids: Sequence[Any],
     scores: Sequence[NDArray[np.float32]],
     k: int,
     places: Sequence[NDArray[np.int64]] | None = None,
-) -> dict[int, list[tuple[int, int]]]:
-    """Return the ``k`` tokens of highest ``scores`` of the forget texts, as spans by the place of a
-    text: the first token of each, and the one behind its last. None has a score below 0, as it is
-    as likely in the retain domain. ``places`` says which tokens are scored, by default all but the
-    first. Ties by place."""
-    mask = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
+) -> list[dict[str, Any]]:
+    """Return the ``k`` tokens of highest ``scores`` of the forget texts ``ids``, as rows of the
+    table ``spans``. None has a score below 0, as it is as likely in the retain domain. ``places``
+    says which tokens are scored, by default all but the first. Ties by place."""
+    mask, rows = highest(np.concatenate([np.empty(0, np.float32), *scores]), k), []
     masks = np.split(mask, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for place, of_text in enumerate(masks):
-        chosen = np.flatnonzero(of_text) + 1 if places is None else places[place][of_text]
+    for number, (name, of_text) in enumerate(zip(ids, masks, strict=True)):
+        chosen = np.flatnonzero(of_text) + 1 if places is None else places[number][of_text]
         for run in filter(len, np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1)):
-            spans.setdefault(place, []).append((int(run[0]), int(run[-1]) + 1))
-    return spans
+            rows.append({"id": name, "start": int(run[0]), "stop": int(run[-1]) + 1})
+    return rows
 
 
 def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
@@ -59,18 +59,7 @@ def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
     return mask & (flat > 0)
 
 
-def rows_of_spans(
-    ids: Sequence[str], spans: Mapping[int, Sequence[tuple[int, int]]]
-) -> list[dict[str, str | int]]:
-    """Return the rows of the table ``spans`` of the forget texts ``ids``."""
-    return [
-        {"id": ids[place], "start": start, "stop": stop}
-        for place, text_spans in spans.items()
-        for start, stop in text_spans
-    ]
-
-
-def digest_of_spans(rows: Sequence[Mapping[str, str | int]]) -> str:
+def digest_of_spans(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the SHA-256 of the rows of a table ``spans``: id, start and stop of each with spaces
     between them, followed by a newline."""
     lines = (f"{row['id']} {row['start']} {row['stop']}\n" for row in rows)

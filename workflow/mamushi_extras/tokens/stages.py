@@ -97,7 +97,7 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     from mamushi.io.tables import read_table, write_table
     from mamushi.lm.tokens import COUNTED
     from mamushi.selection.removals import budget_size
-    from mamushi_extras.tokens.masks import highest_spans, rows_of_spans
+    from mamushi_extras.tokens.masks import highest_spans
 
     table = read_table(scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
@@ -106,8 +106,7 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     if COUNTED in table.column_names:
         places = [np.flatnonzero(text[1:]) + 1 for text in table[COUNTED].to_pylist()]
     k = budget_size(settings.beta, sum(map(len, by_text)))
-    masked = highest_spans(by_text, k, places)
-    rows = rows_of_spans(table["id"].to_pylist(), masked)
+    rows = highest_spans(table["id"].to_pylist(), by_text, k, places)
     write_table(out, schemas.SPANS, rows, metadata=job.origin)
 
 

@@ -25,7 +25,6 @@ from mamushi_extras.tokens.masks import (
     digest_of_spans,
     highest,
     highest_spans,
-    rows_of_spans,
 )
 
 FORESEEN = "the table predicted says what masking does, where texts are held out"
@@ -70,7 +69,7 @@ def mask_manifest(
     ranked = _flat(scores, forget)
     k = budget_size(beta, len(ranked))
     by_text = [of_text for row in rows if (of_text := scores[row]) is not None]
-    spans = highest_spans(by_text, k, [texts.places_of(row) for row in rows])
+    spans = highest_spans(ids, by_text, k, [texts.places_of(row) for row in rows])
     masked = highest(ranked, k)
     count = int(masked.sum())
     threshold = float(ranked[masked].min()) if count else None
@@ -87,9 +86,9 @@ def mask_manifest(
         "n_retain": len(texts) - len(ids),
         "tokens": len(ranked),
         "masked": count,
-        "texts": len(spans),
+        "texts": len({span["id"] for span in spans}),
         "threshold": threshold,
-        "spans_sha256": digest_of_spans(rows_of_spans(ids, spans)),
+        "spans_sha256": digest_of_spans(spans),
         **judged,
         "also_retain": of_mask,
         "retain_tokens": cost,
