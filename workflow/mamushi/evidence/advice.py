@@ -83,8 +83,8 @@ def advised(root: Path, cell: Mapping[str, Any], selector: str) -> AdviceRow | N
 
 
 def row_for_budget(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
-    """Return which of a selector's lists, or rows of a table, by their budgets, is the one for a
-    ``budget``: the first that is as large, the last where none is, and the first for None."""
+    """Return which of a selector's lists, by their budgets, is the one for a ``budget``: the first
+    that is as large, the last where none is, and the first for None."""
     return next((row for row in rows if row["beta"] >= (budget or 0.0) - ROUNDING), rows[-1])
 
 
@@ -105,14 +105,9 @@ def advice(
     targets: Iterable[tuple[str, float]],
     foreseen: Sequence[AdviceRow] = (),
 ) -> list[dict[str, Any]]:
-    """Return the rows of the table ``advice``, one per dataset, model, selector and target.
-
-    ``budget`` is the mean over seeds of where their curves get there, ``budget_low`` and
-    ``budget_high`` the least and the greatest at which an end of a seed's 95% band does, rounded
-    outwards to hundredths; all are null where nothing can be stood by, and ``reason`` says why.
-    ``retraining`` is where the mean curve of the rows ``foreseen`` gets to a share, with its
-    interval. Raises ``UserError`` for a value that a target cannot have.
-    """
+    """Return the rows of the table ``advice``, one per dataset, model, selector and target: the
+    budget by the frontier's rows, and by the mean curve of the rows ``foreseen`` of ``predicted``
+    that of retraining. Raises ``UserError`` for a value that a target cannot have."""
     frontiers, expected, rows = curves_of(frontier), curves_of(foreseen), []
     for key, (target, value) in product(dict.fromkeys([*frontiers, *expected]), list(targets)):
         if not (0 <= value < math.inf if target == "preservation" else 0 < value <= 1):
@@ -134,7 +129,9 @@ def advice(
 
 
 def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
-    """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
+    """Return ``budget``, the mean over seeds of where their curves get there, ``budget_low`` and
+    ``budget_high``, the least and the greatest at which an end of a seed's 95% band does, rounded
+    outwards to hundredths; all None where nothing can be stood by, and a ``reason`` why."""
     column, sign = TARGETS[target]
     reached, undefined = {}, {}
     for end in ENDS:

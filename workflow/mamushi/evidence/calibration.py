@@ -93,21 +93,16 @@ class RatioScores:
         learned = [discrimination(a, b, self.forget, fold, weights) for a, b, fold in halves]
         learnable = float(np.median(learned)) if learned else own
         kept = own / learnable if learnable > 0 else 0.0
-        forget_mean, retain_mean = (
-            float(np.average(ratio[domain], weights=weights[domain]))
-            for domain in (self.forget, ~self.forget)
-        )
-        jeffreys = max(forget_mean - retain_mean, 0.0)
+        domains = (self.forget, ~self.forget)
+        first, second = (np.average(ratio[domain], weights=weights[domain]) for domain in domains)
+        jeffreys = max(float(first - second), 0.0)
         share = max(kept, 1 / (1 + MOST_LOST)) if learned else 1.0
         return RatioEstimate(ratio, jeffreys * max(1 / share - 1, 0.0), jeffreys, kept)
 
     def resamples(self, number: int, seed: int) -> Iterator[Doubles]:
-        """Yield how often each example is drawn, (n,), where as many of each domain are drawn with
-        replacement.
-
-        Of groups whole ones are drawn, as many as there are in one domain alone and in both. Then a
-        domain's examples weigh as many as it has.
-        """
+        """Yield how often each example is drawn (n,), as many of each domain with replacement. Of
+        groups whole ones are drawn, as many as there are in one domain alone and in both; then a
+        domain's examples weigh as many as it has."""
         rng, domains = np.random.default_rng(seed), (self.forget, ~self.forget)
         codes = np.arange(len(self.forget)) if self.groups is None else self.groups
         times = np.zeros(int(codes.max()) + 1)

@@ -10,16 +10,9 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import TextProperties
+from mamushi.selection import metrics
 from mamushi.selection.arrays import Doubles, Mask
-from mamushi.selection.metrics import (
-    NORMAL,
-    auc_ends,
-    average_ranks,
-    clusters_of,
-    placements,
-    sampling_error,
-    spearman,
-)
+from mamushi.selection.metrics import NORMAL
 
 Interval = tuple[float, float, float]  # An estimate with the ends of its interval.
 Strata = NDArray[np.int64]
@@ -133,13 +126,13 @@ def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Int
     By ``groups`` (n,) it is times the root of what the variance of sums over groups of
     a b - r (a^2 + b^2) / 2, of standardised ranks, is of that of independent texts, if more.
     """
-    r = spearman(a, b)
+    r = metrics.spearman(a, b)
     if r is None:
         return None
     r = min(max(r, -1.0), 1.0)
     half = NORMAL * np.sqrt((1 + r**2 / 2) / (len(a) - 3))
     if groups is not None:
-        ranks = np.stack([average_ranks(a), average_ranks(b)])
+        ranks = np.stack([metrics.average_ranks(a), metrics.average_ranks(b)])
         ranks = (ranks - ranks.mean(axis=1, keepdims=True)) / ranks.std(axis=1, keepdims=True)
         products = ranks[0] * ranks[1] - r * (ranks**2).sum(axis=0) / 2
         apart, together = (products**2).sum(), (np.bincount(groups, products) ** 2).sum()
@@ -156,24 +149,21 @@ def stratified_auc(
     times: float = 1.0,
     groups: GroupCodes | None = None,
 ) -> Interval | None:
-    """Return the AUC of scores (n,) over pairs within a stratum, with its interval.
-
-    The mean over strata, weighted by their positives; those with fewer than two of either are left
-    out, None if all are. The interval is that of ``auc_ends``, with ``times`` DeLong's variance, or
-    that by ``groups`` (n,).
-    """
+    """Return the AUC of scores (n,) over pairs within a stratum, with its interval: the mean over
+    strata, weighted by their positives; those with fewer than two of either are left out, None if
+    all are. The interval is that of ``auc_ends``, for ``times`` the sampling variance."""
     members = [np.flatnonzero(strata == number) for number in np.unique(strata)]
     members = [rows for rows in members if min(positive[rows].sum(), (~positive[rows]).sum()) >= 2]
     if not members:
         return None
-    placed = [placements(score[rows], positive[rows]) for rows in members]
+    placed = [metrics.placements(score[rows], positive[rows]) for rows in members]
     sizes = np.array([[len(above), len(below)] for above, below in placed])
     weight, used = sizes[:, 0] / sizes[:, 0].sum(), np.concatenate(members)
     estimate = float(weight @ [float(above.mean()) for above, _ in placed])
-    clusters = clusters_of(None if groups is None else groups[used], positive[used])
+    clusters = metrics.clusters_of(None if groups is None else groups[used], positive[used])
     if clusters is None:
-        variance = weight**2 @ [sampling_error(*pair).variance for pair in placed]
-        ends = auc_ends(estimate, times * float(variance), int(sizes.min(axis=1).sum()))
+        variance = weight**2 @ [metrics.sampling_error(*pair).variance for pair in placed]
+        ends = metrics.auc_ends(estimate, times * float(variance), int(sizes.min(axis=1).sum()))
         return estimate, *ends
     # As if of one stratum, each text with what it weighs.
     scales = weight[:, None] * sizes.sum(axis=0) / sizes
@@ -181,5 +171,5 @@ def stratified_auc(
         np.concatenate([k * (x - x.mean()) for k, x in zip(scale, side, strict=True)])
         for scale, side in zip(scales.T, zip(*placed, strict=True), strict=True)
     )
-    error = sampling_error(above, below, clusters)
-    return estimate, *auc_ends(estimate, times * error.variance, error.texts, error.errors)
+    error = metrics.sampling_error(above, below, clusters)
+    return estimate, *metrics.auc_ends(estimate, times * error.variance, error.texts, error.errors)

@@ -5,13 +5,12 @@ Paper, Section 5. Removing from the forget domain p1 what lies in a region S wit
     p_-S(x) = ( pi1 p1(x) 1{x not in S} + pi2 p2(x) ) / Z_b,    Z_b = 1 - pi1 b,    pi2 = 1 - pi1.
 
 Removal is KL(p1 || p_-S): the more, the better forgotten. Preservation is KL(p2 || p_-S): the less,
-the better kept. Both are plug-in means over samples of the domains, in nats, where ``l1`` (n1,) and
-``l2`` (n2,) are the log-density ratios log p1(x)/p2(x) of the forget and the retain sample. A
-removal by chance, as of the selector ``random``, keeps the share 1 - b everywhere.
+the better kept. Both are plug-in means over samples of the domains, in nats, of the log-density
+ratios log p1(x)/p2(x), ``l1`` (n1,) and ``l2`` (n2,).
 
-The ratio is calibrated first: see ``calibration``. What an estimate has ``lost`` of it, tau^2,
-spreads the true one around it, l = u + tau^2/2 + tau z in the forget and l = u - tau^2/2 + tau z in
-the retain domain with z standard normal, and every mean is also one over z.
+The ratio is calibrated first. What an estimate u has ``lost`` of it, tau^2, spreads the true one
+around it: l = u + tau^2/2 + tau z in the forget and l = u - tau^2/2 + tau z in the retain domain
+with z standard normal, and every mean is also one over z.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -70,9 +69,8 @@ def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> 
 
 
 def gain(removed: Array) -> Array:
-    """Return the share of the full removal's gain that each budget reaches, by KL(p1 || p_-S) (...,
-    B) at budgets that begin with 0 and end with 1: above 1 where a region removes more than the
-    whole, NaN where removing all gains nothing."""
+    """Return the share of the full removal's gain that each budget from 0 to 1 reaches, by removal
+    (..., B): above 1 where a region removes more than the whole, NaN where all gains nothing."""
     start, end = removed[..., :1], removed[..., -1:]
     share = np.full(removed.shape, np.nan)
     return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
@@ -80,11 +78,9 @@ def gain(removed: Array) -> Array:
 
 class RemovalOrder(NamedTuple):
     """The order in which a selector removes: ``first`` (n1,), places in the forget sample, first to
-    go first. ``by_chance``: it removes a share everywhere, whatever else is here.
-
-    One that scores both domains and ranks by the score has a ``region``: the scores of the forget
-    examples in this order (n1,), negated, as those of the retain sample (n2,), and places in that,
-    highest score first.
+    go first; or ``by_chance``, a share everywhere. One that ranks by scores of both domains has a
+    ``region``: the negated scores, ascending, of the forget (n1,) and of the retain sample (n2,),
+    and the places of these in that sample.
     """
 
     first: Places
@@ -93,8 +89,7 @@ class RemovalOrder(NamedTuple):
 
 
 def removal_order(scores: pa.Table, by_chance: bool = False) -> RemovalOrder:
-    """Return the order of a table ``scores``. One that is not that of its scores has no threshold,
-    and so no region."""
+    """Return the order of a table ``scores``."""
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     score, rank = (scores[name].to_numpy().astype(np.float64) for name in ("score", "rank"))
     first = np.argsort(rank[forget], kind="stable")
@@ -106,10 +101,8 @@ def removal_order(scores: pa.Table, by_chance: bool = False) -> RemovalOrder:
 
 
 class Frontier:
-    """Removal and preservation of any ``RemovalOrder`` at any counts, by an estimated ratio (n,) of
-    texts of which some are ``forget`` (n,), and what it has ``lost``.
-
-    By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
+    """Removal and preservation by the estimated ratio (n,) of texts, some ``forget`` (n,), and what
+    it has ``lost``: by Lemma "decomposition" constants of the budget and sums over what is removed.
 
     The region S of an order holds the retain examples that score higher than the last forget
     example to go, and of those that tie with it the share that goes of the forget examples that do.
@@ -137,11 +130,8 @@ class Frontier:
     def at(
         self, order: RemovalOrder, counts: Places, weights: Doubles | None = None
     ) -> tuple[Array, Array]:
-        """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` go.
-
-        ``weights`` (n,) say how often an example occurs in a resample, and sum to n1 and n2 in the
-        domains: then the first ``counts`` of the resample go.
-        """
+        """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` go, in
+        a resample in which text i occurs ``weights[i]`` times, which sum to n1 and n2."""
         weights = np.ones(len(self.forget)) if weights is None else weights
         w1, w2 = weights[self.forget], weights[~self.forget]
         n1, n2 = len(w1), len(w2)
@@ -173,7 +163,7 @@ class Frontier:
 
 
 def accumulate(values: Array) -> Array:
-    """Return the sums of the first 0, 1, ..., n values."""
+    """Return the sums of the first 0 to n values."""
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
@@ -184,8 +174,8 @@ def bands(
     resamples: int,
     seed: int,
 ) -> dict[str, dict[str, Array]]:
-    """Return each ranking's frontier at ``counts`` (B,), from 0 to n1, with its 95% bands: by name
-    ``removal`` and ``preservation`` in nats, and ``gain``, each (3, B): the value, low and high.
+    """Return each ranking's ``removal``, ``preservation`` and ``gain`` at ``counts`` (B,), from 0
+    to n1, with their 95% bands (3, B): the value, low and high.
 
     In each resample of examples the ratio is calibrated anew, and one of the pairs of halves says
     what the scores have lost. It is evaluated without that loss, which halves can overstate, and
@@ -235,11 +225,7 @@ def frontier_rows(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets, and by
     ranking the gain, by which the advisor goes: its bands do not follow from those of the curve.
-
-    By the exact log ratio ``truth`` (n,) no region beats the oracle's (Proposition "optimal
-    selection"); a removal by chance is no region. Both are of the forget texts that go, since p2 =
-    p1 e^-l is exact here.
-    """
+    By the exact log ratio ``truth`` (n,) both are of the forget texts alone, since p2 = p1 e^-l."""
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
     rows, relative = [], {}

@@ -61,9 +61,9 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(domain: Domain, components: int) -> Spectrum:
-    """Return the truncated SVD of the rows X (n, d), of at most ``components`` components and the
-    rank of X: by LAPACK's SVD of few rows, else by the eigenvectors of X^T X. Raises ``ValueError``
-    when the domain's embeddings are all the same."""
+    """Return the SVD of the rows X (n, d), truncated to at most ``components`` and the rank of X:
+    by LAPACK's of few rows, else by the eigenvectors of X^T X. Raises ``ValueError`` when the
+    embeddings are all the same."""
     d = domain.embeddings.shape[1]
     if len(domain.rows) <= EXACT_ROWS:
         x = np.concatenate(list(domain))

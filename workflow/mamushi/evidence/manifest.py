@@ -20,9 +20,9 @@ from mamushi.selection.removals import digest_of_ids, removal_list
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A table ``calibrated``: the ratio of every example, what it has lost, the ``selector`` whose
-    scores it was made from, the ``verdict`` on these (``judge_scores``), how ``texts`` depend on
-    each other, and the codes (n,) of their ``groups``, if there are any."""
+    """A table ``calibrated``, what the ratio has ``lost``, the ``selector`` whose scores it was
+    made from, the ``verdict`` on these, how ``texts`` depend on each other, and codes (n,) of their
+    ``groups``, if there are any."""
 
     table: pa.Table
     lost: float
@@ -52,11 +52,9 @@ def manifest(
     compared: str | None = None,
     by_chance: bool = False,
 ) -> dict[str, Any]:
-    """Return what a trainer needs to know of the removal of the first ``k`` examples of ``scores``,
-    which have the ``separation`` ``separates``; what is expected is null where the ratio cannot
-    carry it. ``named`` is added as it is, among it the ``selector`` and the ``stability`` at this
-    budget. ``compared`` says why the ranking is there for comparison alone, if so.
-    """
+    """Return what a trainer needs to know of the removal of the first ``k`` examples of ``scores``;
+    what is expected is null where the ratio cannot carry it. ``named`` is added as it is, among it
+    the ``selector`` and the ``stability`` at this budget; all else is as in ``judge_list``."""
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed, order = removal_list(scores, duplicates, k), removal_order(scores, by_chance)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))

@@ -46,11 +46,9 @@ ADVICE_WORDS = {
 def auc_interval(
     score: Doubles, forget: Mask, refits: Sequence[Doubles] = (), groups: GroupCodes | None = None
 ) -> tuple[float, float, float]:
-    """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts.
-
-    The error of DeLong et al. (1988) at ``DELONG_FACTOR`` times its variance, or that by ``groups``
-    (n,), is for the sample of texts, and the spread over ``refits`` for the estimator.
-    """
+    """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts: the
+    ``sampling_error`` of texts at ``DELONG_FACTOR`` times its variance, or by ``groups`` (n,), with
+    the spread over ``refits``, the error of the estimator."""
     above, below = metrics.placements(score, forget)
     clusters, value = metrics.clusters_of(groups, forget), float(above.mean())
     error = metrics.sampling_error(above, below, clusters)
@@ -64,12 +62,9 @@ def auc_interval(
 
 
 def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
-    """Return how well ``scores`` tell the domains apart, and what else they follow.
-
-    ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
-    among texts of one length; None where retain texts have no score. ``columns`` are the rows of
-    ``leaking_columns``; intervals are None where ``leak_reason`` names one.
-    """
+    """Return how well ``scores`` tell the domains apart, and what else they follow: the ``auc``,
+    that among texts of one length, ``matched``, with intervals, None where retain texts have no
+    score, and the ``columns`` that leak. Intervals are None where ``leak_reason`` names one."""
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
     times = DELONG_FACTOR if scores["fold"].null_count == 0 else 1.0
@@ -113,12 +108,9 @@ def separation_by(texts: Dependence | None, separates: _Row) -> dict[str, Any]:
 def ratio_checks(
     scores: RatioScores, estimate: RatioEstimate, resamples: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Check that estimated log ratios l are those of a density ratio.
-
-    Rows have ``check, value, low, high, expected, holds``: the slope and the intercept of a
-    logistic regression of the domain on l, and E_p1[psi(l)] / E_p2[phi(l)] = 1. Intervals are 95%
-    percentiles over ``resamples`` of the texts, at the ratio as estimated.
-    """
+    """Return the rows of the table ``calibration`` but for the run, whether estimated log ratios l
+    are those of a density ratio: the slope and the intercept of a logistic regression of the domain
+    on l, and E_p1[psi(l)] / E_p2[phi(l)], with 95% percentiles over ``resamples`` of the texts."""
     ratio, forget, pi1 = estimate.log_ratio, scores.forget, float(scores.forget.mean())
     gains, harms = psi(ratio, pi1), phi(ratio, pi1)
     design = np.column_stack([np.ones(len(ratio)), ratio])
@@ -141,10 +133,10 @@ def share_bound(
 ) -> dict[str, float | None]:
     """Return the share of a list that the retain domain would produce too, and its upper bound.
 
-    R is the part of the retain domain that scores ``threshold`` and above, and R / ``budget`` the
-    share. By the band of Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,), R
-    <= R_n + sqrt(log(1 / 0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*; 2.5% are
-    left for cross-fitting. With ``groups2`` (n2,), n2 is as in ``independent``.
+    It is R / ``budget`` of the part R that scores ``threshold`` and above. By the band of
+    Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,), R <= R_n + sqrt(log(1 /
+    0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*; 2.5% are left for
+    cross-fitting. With ``groups2`` (n2,), n2 is as in ``independent``.
     """
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
@@ -162,12 +154,9 @@ def judge_scores(
     texts: Dependence,
     columns: Sequence[_Row] = (),
 ) -> dict[str, Any]:
-    """Judge whether a budget can rest on ``scores`` and the ratio ``estimate``, for metadata.
-
-    ``checked`` are the rows of ``ratio_checks``, and ``columns`` those of ``leaking_columns``.
-    ``reason`` says why no budget can be named, and ``withheld`` why no number may rest on the
-    ratio, or both are None.
-    """
+    """Judge whether a budget can rest on ``scores`` and the ratio ``estimate``, for metadata, by
+    the rows of ``ratio_checks`` and of ``leaking_columns``: ``reason`` says why no budget can be
+    named, and ``withheld`` why no number may rest on the ratio, or both are None."""
     value, low, high = auc_interval(scores.score, scores.forget, scores.refits, scores.groups)
     seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
     quotient = next(row for row in checked if row["check"] == "psi_over_phi")
@@ -207,9 +196,8 @@ def judge_list(
     """Return what to do with a list of ``removed`` texts, for its manifest: the ``judgement`` has
     ``act``, a key of ``ADVICE_WORDS``, and words on the ranking and the list.
 
-    ``separates`` is its ``separation``, ``stability`` has the number of rankings and the toss-ups,
-    ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
-    why its scores carry no verdict, ``texts`` how texts depend on each other, and ``holds`` what a
+    ``separates`` is its ``separation``, ``also_retain`` as ``share_bound`` has it. ``compared``
+    says why it is a comparison, ``reason`` why its scores carry no verdict, and ``holds`` what a
     list holds, where that is said in other words.
     """
     separates = separation_by(texts, separates)
@@ -298,8 +286,8 @@ def column_words(row: _Row) -> str:
 def _list_words(
     removed: int, stability: _Row, also_retain: Mapping[str, float | None], holds: str | None
 ) -> str:
-    """Describe how much of a list looks like texts to keep, since as many of these would have
-    scored as high, and how many are toss-ups. ``holds`` replaces the first of the two."""
+    """Describe how much of a list looks like texts to keep, or what it ``holds``, and how many of
+    it are toss-ups."""
     words, share = holds, also_retain["estimate"]
     if words is None and share is None:
         words = "how much of it looks like texts to keep is not known"
