@@ -301,16 +301,6 @@ class Refits(Section):
     halves: Natural = key(1, "Pairs on either half: how far a cross-fit's scores are off.")
 
 
-class Target(Section):
-    """A target of the advisor and its value."""
-
-    target: Literal["removal", "preservation"]
-    value: Positive = Field(description="Share of the full gain, or most nats of KL(p2 || p_-S).")
-
-
-TARGETS = [Target(target="removal", value=0.5), Target(target="preservation", value=0.05)]
-
-
 class Evidence(Section):
     """What scores and embeddings of the grid tell before any retraining, the target `evidence`."""
 
@@ -319,7 +309,10 @@ class Evidence(Section):
     refits: Refits = Refits()
     components: Count = key(100, "Leading components of each domain in the geometry.")
     compared: AnyNames = key([], "Selectors of texts for the table `agreement` alone.")
-    targets: Annotated[list[Target], SOME] = key(TARGETS, "What the advisor is asked for.")
+    targets: dict[Literal["removal", "preservation"], Positive] = key(
+        {"removal": 0.5, "preservation": 0.05},
+        "Share of the full gain; most nats of KL(p2 || p_-S).",
+    )
 
 
 class MeasuredDeep(Shortened):

@@ -231,7 +231,7 @@ class EvidenceSettings(Settings):
     cells: list[dict[str, Any]] = setting(lambda config: grid.cells(config["grid"]))
     predicted: list[dict[str, Any]] = setting(grid.predicted)
     selector: str = setting("removal.ratio")
-    targets: list[dict[str, Any]] = setting("evidence.targets")
+    targets: dict[str, float] = setting("evidence.targets")
     chains: dict[str, list[str]] = setting(
         lambda config: {
             name: of_selectors.derivation_chain(config, name)
@@ -245,7 +245,7 @@ def evidence(
 ) -> None:
     """Join what the runs tell before any retraining, and add the advice that follows, and the first
     and the last texts of rankings."""
-    from mamushi.evidence.advice import advice, read_frontier
+    from mamushi.evidence.advice import TARGETS, advice, read_frontier
     from mamushi.evidence.ranking import end_rows, printed_ranking
     from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_summary
 
@@ -254,7 +254,7 @@ def evidence(
     joined = {kind: joined_table(kind, kinds[kind], cells, root) for kind in kinds}
     predicted = joined_table(schemas.PREDICTED, paths.PREDICTED, settings.predicted, root)
     curves = [read_frontier(paths.under(root, paths.FRONTIER, **cell)) for cell in cells]
-    targets = [(target["target"], target["value"]) for target in settings.targets]
+    targets = [(name, settings.targets[name]) for name in TARGETS if name in settings.targets]
     rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
     costs = cost_rows(rows["diagnostics"], settings.chains, root)
     runs = [cell | {"selector": selector} for cell in cells if cell["seed"] == cells[0]["seed"]]
