@@ -1,6 +1,6 @@
 """What people said of texts, which overrules what marked them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,26 +18,21 @@ ANSWERED = "_answered"
 
 
 def apply_answers(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Return the rows of which those with an answer are of the domain that it says. A person was
-    asked about windows, where there are any. Raises ``UserError`` as ``answers_of``."""
-    answers = answers_of(raw.ids, Path(settings["answers"]))
-    pairs = zip(answers, raw.forget.tolist(), strict=True)
-    forget = np.array([answer == YES if answer else forget for answer, forget in pairs])
-    counts = {answer: answers.count(answer) for answer in (YES, NO)}
-    metadata = {**raw.extra_metadata, "answers": counts}
-    return replace(
-        raw, forget=forget, labels={**raw.labels, ANSWERED: answers}, extra_metadata=metadata
-    )
-
-
-def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:
-    """Return what an audit's merged answers in ``path`` say of each row. Raises ``UserError`` for
-    another file, and for a text that is not there."""
+    """Return the rows of which those with an answer, in an audit's merged answers, are of the
+    domain that it says. A person was asked about windows, where there are any. Raises ``UserError``
+    for another file, and for a text that is not there."""
+    path = Path(settings["answers"])
     content = read_plain_json(path)
     if not isinstance(content, dict) or not isinstance(labels := content.get("labels"), dict):
         do = "give merged.json, which mamushi audit --merge writes"
         raise UserError("holds no labels of an audit", where=path, do=do)
-    if lacking := labels.keys() - set(ids):
+    if lacking := labels.keys() - set(raw.ids):
         problem = f"labels {min(lacking)!r}, which the table lacks"
         raise UserError(problem, where=path, do="give the table that was audited, with its ids")
-    return [labels.get(name) for name in ids]
+    answers = [labels.get(name) for name in raw.ids]
+    pairs = zip(answers, raw.forget.tolist(), strict=True)
+    forget = np.array([answer == YES if answer else forget for answer, forget in pairs])
+    counts = {answer: answers.count(answer) for answer in (YES, NO)}
+    metadata = {**raw.extra_metadata, "answers": counts}
+    labelled = {**raw.labels, ANSWERED: answers}
+    return replace(raw, forget=forget, labels=labelled, extra_metadata=metadata)
