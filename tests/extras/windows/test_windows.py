@@ -11,37 +11,30 @@ from mamushi.data.raw import Raw
 from mamushi_extras.windows.windows import divide, document_of, span_of, window_spans
 
 TEXT = "  One two three.\n\nFour five six seven eight nine ten.\r\n \r\nEleven\ntwelve.\n"
-CUT = {"words": 3, "paragraphs": "blank_line", "action": "cut"}
+CUT = {"words": 3, "action": "cut"}
 
 
-def parts(text: str, words: int, paragraphs: str | None) -> list[list[str]]:
-    return [text[a:b].split() for a, b in window_spans(text, words, paragraphs)]
-
-
-ENDS = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
-BY_LINE = [["a", "b"], ["c"], ["d"], ["e"], ["f"], ["g"]]
+def parts(text: str, words: int) -> list[list[str]]:
+    return [text[a:b].split() for a, b in window_spans(text, words)]
 
 
 def test_windows_tile_a_text_and_end_with_a_paragraph() -> None:
-    for paragraphs in ("blank_line", "line", None):
-        found = [*window_spans(TEXT, 3, paragraphs)]
-        assert found[0][0] == 2 and found[-1][1] == len(TEXT)
-        assert all(before[1] == after[0] for before, after in pairwise(found))
-    assert [*window_spans(" \n", 3, "line")] == []
-    assert parts("a\nb", 3, None) == [["a", "b"]]
+    found = [*window_spans(TEXT, 3)]
+    assert found[0][0] == 2 and found[-1][1] == len(TEXT)
+    assert all(before[1] == after[0] for before, after in pairwise(found))
+    assert [*window_spans(" \n", 3)] == []
     # Of about the same length; what is cut takes the break behind it along.
     lines = ["One two three.", "Four five", "six seven", "eight nine ten.", "Eleven twelve."]
-    assert parts(TEXT, 3, "blank_line") == [line.split() for line in lines]
-    (_, stop), *_ = window_spans(TEXT, 3, "blank_line")
-    assert TEXT[stop:].startswith("Four")
-    assert parts(ENDS, 9, "blank_line") == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
-    assert parts(ENDS, 9, "line") == BY_LINE
+    assert parts(TEXT, 3) == [line.split() for line in lines]
+    assert TEXT[found[0][1] :].startswith("Four")
+    ends = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
+    assert parts(ends, 9) == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
 
 
 def test_no_window_is_too_long_and_none_is_longer_than_another_by_two() -> None:
     for n in (1, 2, 4, 5, 6, 17):
         for words in (2, 4, 5, 100):
-            found = parts(" ".join(map(str, range(n))), words, None)
+            found = parts(" ".join(map(str, range(n))), words)
             assert [int(word) for window in found for word in window] == [*range(n)]
             lengths = [*map(len, found)]
             assert max(lengths) <= words and max(lengths) - min(lengths) <= 1

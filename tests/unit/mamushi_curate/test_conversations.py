@@ -199,7 +199,7 @@ def test_a_text_has_no_parts_and_a_name_may_have_a_comma(tmp_path: Path) -> None
 
 def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", records(FORMS["messages"]))
-    windows = {"words": 50, "paragraphs": "blank_line", "action": "remove"}
+    windows = {"words": 50, "action": "remove"}
     raw = load(path, "messages", windows=windows)
     assert list(raw.texts[:3]) == ["system: Be brief.\n\n", "user: What is 1?\n\n", ANSWER]
     # A template is of the whole.

@@ -21,9 +21,6 @@ class Windows(Section):
     none."""
 
     words: Count = key(100, "Most words in a window.")
-    paragraphs: Literal["blank_line", "line"] | None = key(
-        "blank_line", "What ends a paragraph, and so a window; null: nothing does."
-    )
     action: Literal["remove", "cut"] = key(
         "remove", "What a list does: takes documents out, or cuts windows out of them."
     )

@@ -19,10 +19,7 @@ from mamushi.selection.crossfit import Task
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
 
-BREAKS = {
-    "blank_line": re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*"),
-    "line": re.compile(r"[\n\u2028\u2029]\s*"),
-}
+BREAK = re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*")
 """What stands between two paragraphs."""
 WindowSpan = tuple[int, int]
 DOCUMENT = "document"
@@ -30,17 +27,15 @@ DOCUMENT = "document"
 RIDGE = 0.1  # Of what chooses windows, where a standardised column has the variance 1.
 
 
-def window_spans(text: str, words: int, paragraphs: str | None) -> Iterator[WindowSpan]:
+def window_spans(text: str, words: int) -> Iterator[WindowSpan]:
     """Iterate over the windows of a text: the first character of each, and the one behind its last.
 
     No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
     windows as can be, all of about the same length. White space belongs to what stands before it,
-    so that none is left of what is cut. Of scripts without spaces, the
-    words are those of ``scripts``.
+    so that none is left of what is cut. Of scripts without spaces, the words are those of
+    ``scripts``.
     """
-    edges = [0, len(text)]
-    if paragraphs is not None:
-        edges[1:1] = [match.end() for match in BREAKS[paragraphs].finditer(text)]
+    edges = [0, *(match.end() for match in BREAK.finditer(text)), len(text)]
     for start, stop in pairwise(edges):
         places = begins(text, start, stop)
         n, begin = len(places), [*places, stop]
@@ -86,7 +81,7 @@ def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     check_unique(raw.ids, raw.places)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
-        windows = window_spans(text, settings["words"], settings["paragraphs"])
+        windows = window_spans(text, settings["words"])
         is_example = not labelled and raw.forget[row]
         for start, stop in (not is_example and [*windows]) or [(0, len(text))]:
             rows.append(row)
