@@ -85,7 +85,7 @@ def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[st
 
 def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool) -> Iterator[str]:
     """Yield the texts that a selector lists, and where to go from there."""
-    from mamushi.evidence.advice import advised, first_budget, row_for_budget
+    from mamushi.evidence.advice import choose_list
 
     if texts:
         yield from _texts(root, names, max(one["removed"] for one in lists))
@@ -95,7 +95,7 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
     if paths.under(root, paths.FRONTIER, **names).is_file():
         at = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{at}"
-    chosen = row_for_budget(lists, first_budget(advised(root, names, str(names["selector"]))))
+    chosen = choose_list(root, names, str(names["selector"]), lists)[0]
     if _is_to_act_on(chosen):
         yield f"  remove    mamushi apply {chosen['path']} {table_options(root, names)}"
 

@@ -71,21 +71,20 @@ def read_results(
     return [row for path in files for row in read_frontier(path)], foreseen
 
 
-def advised(root: Path, cell: Mapping[str, Any], selector: str) -> AdviceRow | None:
-    """Return the row of ``advice`` of a selector for half of what the removal of all forget texts
-    does; None where nothing was predicted."""
+def choose_list(
+    root: Path, cell: Mapping[str, Any], selector: str, lists: Sequence[AdviceRow]
+) -> tuple[AdviceRow, AdviceRow | None]:
+    """Return which of a selector's lists to take for half of what the removal of all forget texts
+    does, the first that is as large or the last, with the row of ``advice``; the first list and
+    None where nothing was predicted."""
     try:
         frontier, foreseen = read_results(root, str(cell["dataset"]), str(cell["model"]))
     except UserError:
-        return None
+        return lists[0], None
     rows = advice(frontier, [("removal", 0.5)], foreseen)
-    return next((row for row in rows if row["selector"] == selector), None)
-
-
-def row_for_budget(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
-    """Return which of a selector's lists, by their budgets, is the one for a ``budget``: the first
-    that is as large, the last where none is, and the first for None."""
-    return next((row for row in rows if row["beta"] >= (budget or 0.0) - ROUNDING), rows[-1])
+    row = next((row for row in rows if row["selector"] == selector), None)
+    least = (first_budget(row) or 0.0) - ROUNDING
+    return next((one for one in lists if one["beta"] >= least), lists[-1]), row
 
 
 def first_budget(row: AdviceRow | None) -> float | None:

@@ -51,12 +51,10 @@ def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, 
     return True
 
 
-def read_manifests(
-    root: Path, pattern: str, **cell: Any
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def read_manifests(root: Path, pattern: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Read the manifests at a pattern in a results folder, by their paths, each with its
     ``selector`` and the ``path`` of its list; apart from them those of an earlier ranking."""
-    names = {**dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*"), **cell}
+    names = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
     current, earlier = list[dict[str, Any]](), list[dict[str, Any]]()
     for path in sorted(root.glob(str(paths.under("", pattern, **names)))):
         wildcards, manifest = paths.wildcards(pattern, path) or {}, read_json(path)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mamushi.commands.show import table_options
 from mamushi.errors import UserError
-from mamushi.evidence.advice import advised, first_budget, row_for_budget, units_at
+from mamushi.evidence.advice import choose_list, first_budget, units_at
 from mamushi.evidence.ranking import cut, read_manifests
 from mamushi.evidence.verdict import ADVICE_WORDS, leading, unit_of
 from mamushi.io import paths
@@ -68,9 +68,8 @@ def answer(
     texts where there are any, else of masks of tokens."""
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     order = leading(of_texts or lists)
-    how_many = advised(root, cell, order[0])
-    chosen = row_for_budget(lists[order[0]], budget := first_budget(how_many))
-    count, total, unit = list_size(chosen)
+    chosen, how_many = choose_list(root, cell, order[0], lists[order[0]])
+    budget, (count, total, unit) = first_budget(how_many), list_size(chosen)
     asked = units_at(budget, total) if budget else None
     page, make = paths.under("", paths.RANKING, **cell), None
     if asked and "removed" in chosen and asked != count:
