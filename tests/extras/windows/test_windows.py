@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.config.sections import Data, Limit
+from mamushi.config.sections import Data
 from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
 from mamushi_extras.windows.windows import divide, document_of, span_of, window_spans
@@ -63,7 +63,7 @@ def documents() -> Raw:
 
 
 def built(action: str) -> tuple[Any, Any, Any]:
-    how = {"inference": 1.0}, vars(Limit()), vars(Data()) | {"near_duplicates": 0.4}
+    how = {"inference": 1.0}, {}, vars(Data()) | {"near_duplicates": 0.4}
     table, copies, counts = build_examples(
         divide(documents(), CUT | {"action": action}, True), *how
     )

@@ -51,8 +51,6 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     _define_used(full)
     refuse(_check_names(full))
     _fill_axes(full)
-    for dataset in full["datasets"].values():
-        dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     rooms = [added.check for added in additions("config")]
     refuse(line for check in (_check_values, _check_files, *rooms) for line in check(full))
     return full

@@ -7,9 +7,9 @@ or unlearner stand in its file, as the class ``Settings``; those of a room besid
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model, model_validator
+from pydantic import AfterValidator, Field, create_model
 
 from mamushi.config.kinds import *
 from mamushi.registry import additions, plugins
@@ -59,34 +59,22 @@ class Data(Section):
     max_characters: Count = key(1_000_000, "A longer text is an error, since no model takes it.")
 
 
-class Sections(Section):
-    """Shares, which sum to 1, into which rows without a ready-made section are split, stratified by
-    label. With {inference 1.0} nothing is trained, everything is ranked."""
-
-    contamination: Portion = key(0.0, "Trains the embedder.")
-    inference: Portion = key(0.0, "Is ranked, and trains what is compared.")
-    evaluation: Portion = key(0.0, "Held out; measures perplexity.")
-
-    @model_validator(mode="after")
-    def check_sum(self) -> Self:
-        if abs((total := self.contamination + self.inference + self.evaluation) - 1) > 1e-9:
-            raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
-        return self
-
-
-class Limit(Section):
-    """At most so many texts of a domain in each section; null for all."""
-
-    forget: Count | None = key(None, "Forget texts.")
-    retain: Count | None = key(None, "Retain texts.")
+def _sum_to_one(shares: dict[str, float]) -> dict[str, float]:
+    if abs((total := sum(shares.values())) - 1) > 1e-9:
+        raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
+    return {name: share for name, share in shares.items() if share > 0}
 
 
 class Dataset(Section):
     """A dataset by name. Further keys are the settings of its kind."""
 
     kind: str = Field(description="The loader, a file in a folder data/loaders.")
-    sections: Sections = Sections(contamination=0.4, inference=0.4, evaluation=0.2)
-    limit: Limit = Limit()
+    sections: Annotated[dict[SectionName, Portion], AfterValidator(_sum_to_one)] = key(
+        {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2},
+        "Shares into which rows without a section are split: to train the embedder, to be ranked "
+        "and to train what is compared, and held out. {inference: 1.0} ranks all.",
+    )
+    limit: dict[Literal["forget", "retain"], Count | None] = key({}, "Most texts in a section.")
     drop_duplicates: bool = key(True, "Drop duplicates, as `data` says, and texts of both domains.")
 
 

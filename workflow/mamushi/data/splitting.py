@@ -102,7 +102,7 @@ def limited(
     """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,); of
     a smaller limit a subset of those of a larger one. Texts are drawn, not groups."""
     stays = np.ones(len(forget), dtype=bool)
-    for domain, most in ((True, limit["forget"]), (False, limit["retain"])):
+    for domain, most in ((True, limit.get("forget")), (False, limit.get("retain"))):
         for section in SECTIONS:
             rows = np.flatnonzero((forget == domain) & (sections == section))
             if most is not None and len(rows) > most:
