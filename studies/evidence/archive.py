@@ -123,7 +123,7 @@ def _arms(folder: Path) -> tuple[dict[str, Any], dict[str, Columns]]:
         assert at is not None
         name = f"seed{at['seed']}/{at['arm']}"
         mean = read_perplexity(path)
-        cards[name] = {"nll": [mean.nll_forget, mean.nll_retain], **_card(path.parent)}
+        cards[name] = {"nll": [mean["nll_forget"], mean["nll_retain"]], **_card(path.parent)}
         if (texts := path.with_name("nll.parquet")).is_file():
             table = read_table(texts, schemas.NLL)
             of = {"id": table["id"].to_pylist(), "tokens": table["tokens"].to_numpy()}

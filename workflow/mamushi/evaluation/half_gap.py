@@ -23,7 +23,7 @@ from mamushi.config import arms
 from mamushi.evaluation import intervals
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Texts, cohorts
 from mamushi.evaluation.intervals import Floats, contrast, finite_or_none
-from mamushi.evaluation.sad import BASELINE, GridLists, read_arm, sad
+from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.names import label, list_table
@@ -138,13 +138,12 @@ def unlearning_table(
 
 def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path) -> Iterator[_Row]:
     """Yield what was measured at each budget of a curve of one run."""
-    at_start, gold = (read_arm(root, run, name) for name in (start, "gold"))
+    at_start = read_arm(root, run, start)
 
     def card(arm: str) -> Any:
         return read_json(paths.under(root, paths.CARD, **run, arm=arm))
 
     for beta, arm in models.items():
-        at = read_arm(root, run, arm)
         is_trained = beta > 0 or run["unlearner"] == RETRAINING_SOURCE
         made = card(arm) if is_trained else {"steps": 0}
         removed = made.get("removed", 0)
@@ -152,9 +151,9 @@ def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path
             # The gold standard is trained on all but the forget texts.
             removed = card("beta0")["texts"] - made["texts"]
         row = {"beta": beta, "removed": removed, "steps": made["steps"]}
-        row |= {**at.columns(), **at_start.columns("start_"), **gold.columns("gold_")}
-        row |= {"stopped_at": made.get("stopped_at"), "sad": float(sad(*at[:2], *gold[:2]))}
-        share = recovery(at.ppl_forget, at_start.ppl_forget, gold.ppl_forget)
+        row |= {"stopped_at": made.get("stopped_at"), **read_arm(root, run, arm)}
+        row |= {f"start_{name}": at_start[name] for name in ("ppl_forget", "ppl_retain")}
+        share = recovery(row["ppl_forget"], row["start_ppl_forget"], row["gold_ppl_forget"])
         yield {**row, "recovery": finite_or_none(float(share))}
 
 

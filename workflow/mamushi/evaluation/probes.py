@@ -97,7 +97,7 @@ def relapse_table(
 
 def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
-    level = np.array([perplexity.nll_forget for perplexity in start])
+    level = np.array([perplexity["nll_forget"] for perplexity in start])
     gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.rows(FORGET)
     start_texts, gold_texts = (_relearned(cohort, arm) for arm in (endpoint, "gold"))
     names = (RETRAINING_SOURCE, *grid["unlearners"])

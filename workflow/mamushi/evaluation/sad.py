@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,28 +66,27 @@ def area(beta: npt.ArrayLike, height: npt.ArrayLike) -> float:
     return float(y[0]) if len(x) == 1 else float(np.trapezoid(y, x) / (x[-1] - x[0]))
 
 
-class Perplexity(NamedTuple):
-    """Held-out perplexity of one model, and the mean NLL per token (nats) behind it, by domain."""
-
-    ppl_forget: float
-    ppl_retain: float
-    nll_forget: float
-    nll_retain: float
-
-    def columns(self, whose: str = "") -> dict[str, float]:
-        """Return the two perplexities under the names of columns."""
-        return {f"{whose}ppl_forget": self.ppl_forget, f"{whose}ppl_retain": self.ppl_retain}
+def read_perplexity(path: str | Path) -> dict[str, float]:
+    """Read one ``perplexity`` artifact: ``ppl_forget`` and ``ppl_retain``, and the mean NLL per
+    token (nats) behind them, ``nll_forget`` and ``nll_retain``."""
+    values = {}
+    for row in read_table(path, schemas.PERPLEXITY).to_pylist():
+        values[f"ppl_{row['domain']}"] = row["perplexity"]
+        values[f"nll_{row['domain']}"] = row["nll"]
+    return values
 
 
-def read_perplexity(path: str | Path) -> Perplexity:
-    """Read one ``perplexity`` artifact."""
-    rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
-    return Perplexity(*(rows[d][name] for name in ("perplexity", "nll") for d in DOMAINS))
-
-
-def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
-    """Read the perplexity of an arm of a cell."""
-    return read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm))
+def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> dict[str, float]:
+    """Read the perplexity of an arm of a cell, of gold, as ``gold_*``, and SAD."""
+    at, gold = (
+        read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=name))
+        for name in (arm, "gold")
+    )
+    row = at | {f"gold_{name}": value for name, value in gold.items()}
+    for name, kind in (("sad", "ppl"), ("log_sad", "nll")):
+        columns = [f"{kind}_{domain}" for domain in DOMAINS]
+        row[name] = float(sad(*(of[column] for of in (at, gold) for column in columns)))
+    return row
 
 
 def sad_table(
@@ -105,12 +104,9 @@ def sad_table(
             path = paths.under(root, paths.SCORES, **run, selector=selector)
             units = int(pc.count(read_table(path, schemas.SCORES, ["rank"])["rank"]).as_py())
         between = {b: arms.retrained(selector, b) for b in sorted(grid["budgets"])}
-        gold = read_arm(root, run, "gold")
         for beta, arm in {0.0: "beta0", **between, 1.0: "gold"}.items():
-            at = read_arm(root, run, arm)
             row = {**run, "selector": selector, "beta": beta, "removed": budget_size(beta, units)}
-            row |= {**at.columns(), **gold.columns("gold_"), "sad": float(sad(*at[:2], *gold[:2]))}
-            rows.append({**row, "log_sad": float(sad(*at[2:], *gold[2:]))})
+            rows.append({**row, **read_arm(root, run, arm)})
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 
 
@@ -119,9 +115,8 @@ def selection_table(grid: GridLists, root: str | Path = "results") -> pa.Table:
     cross-fitted selectors have folds, only synthetic data a truth, and some no retain scores."""
     rows = []
     for run, selector in product(cells(grid), grid["selectors"]):
-        details = read_metadata(paths.under(root, paths.SCORES, **run, selector=selector))[
-            "details"
-        ]
+        path = paths.under(root, paths.SCORES, **run, selector=selector)
+        details = read_metadata(path)["details"]
         row = {**run, "selector": selector, "ties": details["ties"]}
         row |= {name: details.get(name) for name in ("auc", "spearman_with_truth")}
         if folds := details.get("per_fold"):

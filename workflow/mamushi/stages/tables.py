@@ -129,7 +129,7 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
     curves, added = [], list[float]()
     for seed in settings.seeds:
         cell = {"dataset": settings.dataset, "model": settings.model, "seed": seed}
-        ppl = [read_arm(root, cell, arm).ppl_forget for arm in (*names.values(), "gold")]
+        ppl = [read_arm(root, cell, arm)["ppl_forget"] for arm in (*names.values(), "gold")]
         curve = recovery(ppl[:-1], ppl[0], ppl[-1])
         # There is none where nothing is to be recovered.
         curves += [] if np.isnan(curve).any() else [curve]
