@@ -34,8 +34,7 @@ BITS = 20
 
 @cache
 def blas() -> ThreadpoolController:
-    """Return what limits the threads of numerical libraries. To look for these takes longer than a
-    fit to a few hundred texts."""
+    """Return what limits the threads of numerical libraries, which takes a while to find."""
     return ThreadpoolController()
 
 
@@ -66,9 +65,8 @@ def logistic(
     among the weights, and takes a fifth of the time for n-grams. Raises ``UserError`` when it does
     not converge.
     """
-    model = LogisticRegression(
-        C=variance, solver=solver, class_weight="balanced", tol=tolerance, max_iter=STEPS
-    )
+    how: Any = {"solver": solver, "tol": tolerance, "max_iter": STEPS, "class_weight": "balanced"}
+    model = LogisticRegression(C=variance, **how)
     with blas().limit(limits=1):
         # Filters for warnings are the process's, and other folds are fitted beside this one.
         if int(model.fit(x, y).n_iter_[0]) >= STEPS:
@@ -79,14 +77,9 @@ def logistic(
 def fit_sgd(task: Task, settings: Mapping[str, Any]) -> SGDClassifier:
     """Return the paper's ``SGDClassifier``, with the log loss and balanced classes, fitted to
     standardised embeddings."""
-    model = SGDClassifier(
-        loss="log_loss",
-        alpha=settings["alpha"],
-        class_weight="balanced",
-        max_iter=settings["epochs"],
-        tol=1e-4,
-        random_state=task.seed,
-    )
+    how: Any = {"loss": "log_loss", "class_weight": "balanced", "tol": 1e-4}
+    how |= {"alpha": settings["alpha"], "max_iter": settings["epochs"], "random_state": task.seed}
+    model = SGDClassifier(**how)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(task.features(task.train), task.forget[task.train])
@@ -95,9 +88,7 @@ def fit_sgd(task: Task, settings: Mapping[str, Any]) -> SGDClassifier:
 def fit_exactly(task: Task, alpha: float) -> Logistic:
     """Return the decision function at the minimum of the balanced mean log loss + alpha / 2 |w|^2,
     of standardised embeddings in float64."""
-    y = task.forget[task.train]
-    x = task.features(task.train).astype(np.float64)
-    # Of the sum of losses, not the mean.
+    x, y = task.features(task.train).astype(np.float64), task.forget[task.train]
     return logistic(x, y, 1 / (alpha * len(y)), "newton-cholesky", 1e-8)
 
 

@@ -122,21 +122,21 @@ class Network:
             inputs.append(out.add_(bias.to(x.dtype)).relu_())
         return multiply(inputs[-1].float(), weights[-1].mT)[:, 0] + biases[-1], inputs
 
-    def gradients(self, x: Tensor, y: Tensor, w: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the gradients of sum(w * BCE) / sum(w) by the weights and by the biases; ``x``
-        (B, d), labels ``y`` and weights ``w`` (B,)."""
+    def set_gradients(self, x: Tensor, y: Tensor, w: Tensor) -> None:
+        """Give the parameters their gradients of sum(w * BCE) / sum(w); ``x`` (B, d), labels ``y``
+        and weights ``w`` (B,)."""
         logits, inputs = self.forward(x)
         delta = (torch.sigmoid(logits) - y).mul_(w).div_(w.sum())[:, None]
-        weights, biases = list[Tensor](), list[Tensor]()
         for i in reversed(range(len(self.weights))):
             # The last layer's are float32, like its product.
-            weights.insert(0, product(delta.mT, inputs[i].to(delta.dtype)).float())
-            biases.insert(0, delta.sum(dim=0, dtype=torch.float32))
+            weight = product(delta.mT, inputs[i].to(delta.dtype)).float()
+            bias = delta.sum(dim=0, dtype=torch.float32)
             if i > 0:
                 back = product(delta, self.weights[i].to(delta.dtype))
                 delta = torch.ops.aten.threshold_backward(back.to(x.dtype), inputs[i], 0)
-        weights[0].mul_(self.slope).add_(biases[0][:, None] * self.shift)
-        return weights, biases
+            else:
+                weight.mul_(self.slope).add_(bias[:, None] * self.shift)
+            self.weights[i].grad, self.biases[i].grad = weight, bias
 
 
 Batch = tuple[Tensor, Tensor, Tensor, float]
@@ -182,13 +182,18 @@ def train_network(
     """
     split = Split(task, settings, features.device)
     network = Network.glorot(settings["hidden"], split.rng, *features.affine(task))
-    adam = adam_of(network, settings["learning_rate"])
+    groups = [{"params": parameters} for parameters in (network.weights, network.biases)]
+    adam = torch.optim.Adam(groups, lr=settings["learning_rate"], fused=True)
     stopping = split.batch(split.held_out)
     best, best_loss, best_epoch, epoch, bad = None, math.inf, 0, 0, 0
     while epoch < settings["epochs"] and bad <= settings["patience"]:
         epoch += 1
         for places in split.epoch():
-            step(network, adam, features, split.batch(places), settings["alpha"])
+            rows, labels, weights, total = split.batch(places)
+            network.set_gradients(features.train(rows), labels, weights)
+            # On sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2, scikit-learn's penalty.
+            adam.param_groups[0]["weight_decay"] = settings["alpha"] / total
+            adam.step()
         loss = held_out_loss(network, features, stopping, settings["batch_size"])
         bad = 0 if loss < best_loss - settings["tolerance"] else bad + 1
         if loss < best_loss:
@@ -200,26 +205,6 @@ def train_network(
     network.weights, network.biases = best
     precision = "bf16" if features.bf16 else "fp32"
     return network, {"epochs": epoch, "best_epoch": best_epoch, "precision": precision}
-
-
-def adam_of(network: Network, learning_rate: float) -> torch.optim.Adam:
-    """Return fused Adam with a group for the weights, then one for the biases."""
-    groups = [{"params": list(of)} for of in (network.weights, network.biases)]
-    return torch.optim.Adam(groups, lr=learning_rate, fused=True)
-
-
-def step(
-    network: Network, adam: torch.optim.Adam, features: PoolFeatures, batch: Batch, alpha: float
-) -> None:
-    """Take an Adam step on sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2: scikit-learn's L2
-    is divided by the weight of the batch and spares biases."""
-    rows, labels, weights, total = batch
-    gradients = network.gradients(features.train(rows), labels, weights)
-    adam.param_groups[0]["weight_decay"] = alpha / total
-    for group, values in zip(adam.param_groups, gradients, strict=True):
-        for parameter, gradient in zip(group["params"], values, strict=True):
-            parameter.grad = gradient
-    adam.step()
 
 
 @torch.no_grad()
