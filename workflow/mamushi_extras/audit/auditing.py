@@ -182,10 +182,3 @@ def merge(people: pd.DataFrame, least: int = 1) -> pd.Series:
     margin = ((people == YES).sum(axis=1) - (people == NO).sum(axis=1))[:count]
     merged = np.select([margin >= least, margin <= -least], [YES, NO], UNSURE)
     return pd.Series(merged, margin.index, dtype=object)
-
-
-def count_answers(audit: Mapping[str, Any], merged: pd.Series) -> Doubles:
-    """Return what was answered in each stratum, (3, h), as ``estimates`` takes it."""
-    stratum = [drawn["stratum"] for drawn in audit["sample"]][: len(merged)]
-    every = np.ones(len(merged)), merged == YES, merged == UNSURE
-    return np.array([np.bincount(stratum, which, len(audit["strata"])) for which in every])

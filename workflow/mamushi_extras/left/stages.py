@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -171,29 +170,21 @@ def task_scores(
     options = {"limit": settings.examples, "task_manager": manager, "log_samples": False}
     with located("tasks.names"):
         answers = simple_evaluate(reader, tasks=settings.names, **options)
-    rows = list(task_rows(answers["results"], answers["versions"]))
-    write_table(out, TASK_SCORES, rows, metadata={**job.origin, "lm_eval": version("lm_eval")})
-
-
-def task_rows(results: Mapping[str, Any], versions: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each metric of each task and group, as ``TASK_SCORES`` has them, from what
-    the harness returns: metrics are called `acc,none` and `acc_stderr,none` there."""
-    for task, metrics in results.items():
-        written = versions.get(task)
+    rows = []
+    for task, metrics in answers["results"].items():
+        about = {"task": task, "examples": metrics.get("sample_len")}
+        if (written := answers["versions"].get(task)) is not None:
+            about["version"] = str(written)
+        # Metrics are called `acc,none` and `acc_stderr,none`.
         for key, value in metrics.items():
             metric, _, answer_filter = key.partition(",")
             if not answer_filter or metric.endswith("_stderr") or isinstance(value, str):
                 continue
             error = metrics.get(f"{metric}_stderr,{answer_filter}")
-            yield {
-                "task": task,
-                "version": None if written is None else str(written),
-                "metric": metric,
-                "filter": answer_filter,
-                "value": float(value),
-                "se": None if isinstance(error, str) or error is None else float(error),
-                "examples": metrics.get("sample_len"),
-            }
+            known = None if isinstance(error, str) or error is None else float(error)
+            row = {"metric": metric, "filter": answer_filter, "value": float(value), "se": known}
+            rows.append(about | row)
+    write_table(out, TASK_SCORES, rows, metadata={**job.origin, "lm_eval": version("lm_eval")})
 
 
 def task_files(config: Config) -> list[str]:

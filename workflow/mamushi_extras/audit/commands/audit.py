@@ -171,12 +171,16 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
 
     from mamushi.io.files import read_json, write_json
     from mamushi_extras.audit import auditing
+    from mamushi_extras.audit.answers import YES
 
     audit = read_json(folder / "audit.json")
     people = auditing.read_answers(files, audit)
     strata, sample = audit["strata"], audit["sample"]
     least = min(READERS, people.shape[1])
-    answers = auditing.count_answers(audit, auditing.merge(people, least))
+    merged = auditing.merge(people, least)
+    codes = [drawn["stratum"] for drawn in sample][: len(merged)]
+    every = (merged.notna(), merged == YES, merged == auditing.UNSURE)
+    answers = np.array([np.bincount(codes, which, len(strata)) for which in every])
     read, yes, unknown = answers
     if missing := int((read <= unknown).sum()):
         by = " by two people" * (least > 1)
