@@ -76,8 +76,9 @@ def page() -> str:
         ]
         parts += ["|---|---|---|"]
         # How wide the vectors are is the model's affair.
-        for column, field in zip(table.columns, table.schema, strict=True):
-            parts += [f"| `{column.name}` | {kind(field)} | {escaped(column.meaning)} |"]
+        for field in table.schema:
+            meaning = escaped(table.meanings[field.name])
+            parts += [f"| `{field.name}` | {kind(field)} | {meaning} |"]
         if table.further is not None:
             parts += ["", f"Further columns: `{table.further}*`."]
         parts += [""]

@@ -6,18 +6,12 @@ stands for further columns of this beginning. Behind a column with ``±`` are th
 interval, ``_low`` and ``_high``. Columns whose meaning is in ``SHARED`` share a line.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
-VECTOR = "vector"
 COLUMN = re.compile(
     r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector)(?:\[\])?)(\??)(±?)"
 )
@@ -83,66 +77,54 @@ SHARED = dict(line.split(": ", 1) for line in _lines(_SHARED))
 """Meaning of a column, or of all columns whose name ends so behind an underscore."""
 
 
-class Column(NamedTuple):
-    """A column as it is declared."""
-
-    name: str
-    type: str
-    nullable: bool
-    meaning: str
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """A table with its columns, which may be null only where declared so. Names of further columns
-    that it may have begin with ``further``."""
+    """A table with its columns, which may be null only where declared so, and their meanings;
+    vectors are of one number. Names of further columns that it may have begin with ``further``."""
 
     name: str
     description: str
-    columns: tuple[Column, ...]
+    schema: pa.Schema
+    meanings: Mapping[str, str]
     further: str | None
 
-    @cached_property
+    @property
     def has_vectors(self) -> bool:
         """Tell whether it holds vectors, which are large and hardly compress."""
-        return any(column.type == VECTOR for column in self.columns)
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Return all columns, with vectors of one number."""
-        return self.like(())
+        return any(map(pa.types.is_fixed_size_list, self.schema.types))
 
     def like(self, stored: Iterable[pa.Field]) -> pa.Schema:
         """Return all columns, with vectors of the width that they have in ``stored``."""
-        import pyarrow as pa
-
         widths = {field.name: getattr(field.type, "list_size", 1) for field in stored}
-        number, fields = pa.field("item", pa.float16(), nullable=False), []
-        for name, kind, is_nullable, _ in self.columns:
-            if kind == VECTOR:
-                held = pa.list_(number, widths.get(name, 1))
-            else:
-                held = pa.type_for_alias(kind.removesuffix("[]"))
-                held = pa.list_(held) if kind.endswith("[]") else held
-            fields.append(pa.field(name, held, is_nullable))
-        return pa.schema(fields)
+        return pa.schema(
+            field.with_type(pa.list_(field.type.value_field, widths.get(field.name, 1)))
+            if pa.types.is_fixed_size_list(field.type)
+            else field
+            for field in self.schema
+        )
 
 
 def table(text: str) -> Table:
     """Return the table that a text declares. Raises ``KeyError`` for a column without a meaning."""
-    about, columns, further = [], list[Column](), None
+    about, fields, meanings, further = [], list[pa.Field](), dict[str, str](), None
     for line in _lines(text):
         if not (first := COLUMN.match(line)):
             about.append(line)
             continue
         meaning = line[first.end() :].partition(": ")[2]
         for name, kind, null, ends in [first.groups()] if meaning else COLUMN.findall(line):
-            said = meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
-            if name.endswith("*"):
-                further = name[:-1]
-                continue
-            columns.append(Column(name, kind, bool(null), said))
-            for end in ("low", "high") if ends else ():
-                columns.append(Column(f"{name}_{end}", kind, bool(null), SHARED[end]))
+            meanings[name] = meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
+            meanings |= {f"{name}_{end}": SHARED[end] for end in ("low", "high") if ends}
+            names = (name, f"{name}_low", f"{name}_high") if ends else (name,)
+            fields += [pa.field(column, _type(kind), bool(null)) for column in names]
+            further = name[:-1] if name.endswith("*") else further
     name, _, description = " ".join(about).partition(": ")
-    return Table(name, description, tuple(columns), further)
+    fixed = pa.schema(field for field in fields if not field.name.endswith("*"))
+    return Table(name, description, fixed, meanings, further)
+
+
+def _type(kind: str) -> pa.DataType:
+    if kind == "vector":
+        return pa.list_(pa.field("item", pa.float16(), nullable=False), 1)
+    item = pa.type_for_alias(kind.removesuffix("[]"))
+    return pa.list_(item) if kind.endswith("[]") else item
