@@ -42,8 +42,6 @@ CELLS = {
     "\ttab": "'\ttab",
     "\rreturn": "'\nreturn",
     "": "",
-    "-5": "-5",
-    "+1.5e-3": "+1.5e-3",
     "user@example.org": "user@example.org",
 }
 """By what the table holds: what the CSV file does."""

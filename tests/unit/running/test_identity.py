@@ -84,7 +84,7 @@ def reworded(text: str) -> str:
 def test_words_for_a_reader_change_no_digest(edit: Edit, before: dict[str, str]) -> None:
     for name in (TRAINING, "mamushi/stages/train.py", "mamushi/selection/removals.py"):
         edit(name, reworded)
-    edit("mamushi/io/columns.py", lambda text: text.replace(": Name of the", ": The name of the"))
+    edit("mamushi/io/columns.py", lambda text: text.replace("Id of the", "The id of the"))
     assert moved(before) == set()
 
 

@@ -22,18 +22,15 @@ def _lines(text: str) -> list[str]:
 
 
 _SHARED = """
-dataset: Name of the dataset in the configuration.
-model: Name of the model in the configuration.
+dataset, model, selector: Its name in the configuration.
 seed: Seed of training, folds and random selection.
-selector: Name of the selector in the configuration.
-unlearner: Name of the unlearner in the configuration, or `retraining`.
+unlearner: Its name in the configuration, or `retraining`.
 beta: Deletion budget β: share of the forget set, from 0 to 1.
 removed: Forget texts removed: floor(β × forget texts of the inference section).
 id: Id of the text.
 domain: `forget` or `retain`, the domain of the texts.
 text: Its beginning, with white space folded and profanity masked.
-n_forget: Forget texts.
-n_retain: Retain texts.
+n_forget, n_retain: Texts of the domain.
 rank: Place in the ranking, from 1, which goes first.
 fold: The fold in which the text was held out; null without cross-fitting.
 seeds: Seeds that the row is a mean over.
@@ -54,26 +51,18 @@ nll: Sum of their negative log-likelihoods in nats.
 auc: Share of pairs of a forget and a retain text in which the forget text scores higher.
 fold_offset: Largest difference between the levels of two folds, in the unit of the score.
 ties: Forget texts less their distinct scores; ties go by id.
-auc_fold_mean: Mean of the AUCs within the folds.
-auc_fold_min: Smallest AUC of a fold.
-auc_fold_max: Largest AUC of a fold.
+auc_fold_mean, auc_fold_min, auc_fold_max: Of the AUCs within the folds.
 why: What is missing, and why; null where nothing is.
-low: Lower end of its 95% interval.
-high: Upper end of that interval.
-mean: Its mean, of a table over seeds.
-se: Its standard error.
-sd: Its standard deviation.
-min: Its smallest value.
-q25: Its lower quartile.
-median: Its median.
-q75: Its upper quartile.
-max: Its largest value.
+low, high: End of its 95% interval.
+mean, se, sd: Its mean (of a table over seeds), standard error and deviation.
+min, q25, median, q75, max: Its quantiles.
 gold: Where its interval is beside 1: `overshoots`, `short of gold` or `not told from gold`.
 random: The same less that of `random`, paired by seed and text.
 withheld: Why there is no interval.
 retain: The same of the retain domain.
 """
-SHARED = dict(line.split(": ", 1) for line in _lines(_SHARED))
+_MEANINGS = (line.split(": ", 1) for line in _lines(_SHARED))
+SHARED = {name: meaning for names, meaning in _MEANINGS for name in names.split(", ")}
 """Meaning of a column, or of all columns whose name ends so behind an underscore."""
 
 

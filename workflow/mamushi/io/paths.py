@@ -96,13 +96,9 @@ def beta(budget: float | str) -> str:
 def wildcards(pattern: str, path: str | PathLike[str]) -> dict[str, str] | None:
     """Return the values that make ``pattern`` this file, with the folder of results as ``root``;
     None for a file of another pattern."""
-    # Odd pieces of what is split at the wildcards are their names.
-    pieces = re.split(r"\{(\w+)\}", pattern.removeprefix("results/"))
-    spelled = [
-        f"(?P<{piece}>{'.+?' if piece == 'arm' else '[^/]+?'})" if place % 2 else re.escape(piece)
-        for place, piece in enumerate(pieces)
-    ]
-    match = re.fullmatch(f"(?P<root>.+?)/{''.join(spelled)}", Path(path).as_posix())
+    escaped = re.escape(pattern.removeprefix("results/")).replace(r"\{arm\}", "(?P<arm>.+?)")
+    spelled = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+?)", escaped)
+    match = re.fullmatch(f"(?P<root>.+?)/{spelled}", Path(path).as_posix())
     return match.groupdict() if match else None
 
 

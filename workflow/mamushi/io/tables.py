@@ -19,7 +19,6 @@ from mamushi.io.files import atomic, reading, write_text
 
 FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\n]")
 """How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 Columns = Any
 """A table, its columns by their names, its rows, or an iterator over blocks of it, at least one."""
 MARK = "mamushi"
@@ -120,7 +119,7 @@ def write_csv(path: str | Path, table: pa.Table) -> None:
             return f"{value:.6g}"
         # Readers end a row at a carriage return, which the writer leaves unquoted.
         text = value.replace("\r", "\n") if isinstance(value, str) else ""
-        return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text or value
+        return f"'{text}" if FORMULA.match(text) else text or value
 
     columns = [map(cell, column.to_pylist()) for column in table.columns]
     with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as handle:
