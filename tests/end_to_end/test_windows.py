@@ -16,8 +16,6 @@ pytestmark = pytest.mark.slow
 
 QUICK = "--cores 1 --config 'selectors={mamushi_lr: {solver: newton-cholesky}}'"
 DOCUMENTS, OTHERS = 60, 5
-TELLING = {"d2": "zebra quartz fjord", "d4": "oxbow tundra lynx", "d6": "maple agate heron"}
-"""Words that end the unwanted paragraph of a document, and one of the next, which has none."""
 
 
 def paragraph(rng: random.Random, source: str) -> str:
@@ -29,9 +27,7 @@ def documents() -> dict[str, tuple[str, str]]:
     rng, found = random.Random(0), {}
     for i in range(DOCUMENTS):
         parts = [paragraph(rng, "ours") for _ in range(OTHERS)]
-        words = TELLING.get(f"d{i - i % 2}", "")
-        unwanted = "" if i % 2 else f"{paragraph(rng, 'theirs')} {words} \U0001f600"
-        parts[0] += f" {words}" * (i % 2)
+        unwanted = "" if i % 2 else f"{paragraph(rng, 'theirs')} \U0001f600"
         if unwanted:
             # Behind what is read of a whole text, and so never where the ending of a file is.
             parts.insert(rng.randrange(OTHERS), unwanted)

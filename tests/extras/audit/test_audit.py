@@ -65,10 +65,7 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     for row, drawn in zip(found["strata"], by_stratum, strict=True):
         assert row["drawn"] == drawn and row["probability"] == drawn / row["texts"]
     assert by_stratum.sum() == len({each["id"] for each in found["sample"]}) == 100
-    first = [each["stratum"] for each in found["sample"] if each["id"] in ("f0", "f14", "r0")]
-    assert set(first) <= {0, 4}
     assert said[0] == "100 of 300 texts are drawn"
-    assert said[-1] == "next: mamushi audit --merge answers-NAME.json"
     # The same again, and not another one in its place.
     before = Path("audit/audit.html").read_bytes()
     assert main(["audit", str(made), "--size", "100", "--json"]) == 0

@@ -84,13 +84,6 @@ def test_in_one_stratum_the_limits_are_the_exact_ones(yes: int) -> None:
     assert told.high * 200 == pytest.approx(high, abs=2.5)
 
 
-def test_nothing_found_in_the_depths_is_not_nothing_there() -> None:
-    """The error by the normal distribution is 0 there, and recall would be surely 1."""
-    told = estimates(WORLD, answered([40, 40, 40, 80], [38, 30, 0, 0]), rng())
-    assert told["recall"].value == 1.0 and told["recall"].low < 0.6
-    assert told["after"].low == 0.0 and told["after"].high > 0.03
-
-
 def test_an_unsure_text_widens_on_both_sides_and_moves_nothing() -> None:
     read, yes = [40, 40, 40, 80], [38, 30, 4, 0]
     sure = estimates(WORLD, answered(read, yes), rng())

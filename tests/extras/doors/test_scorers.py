@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
-from mamushi.selection.selectors import mamushi_words
 from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
 from mamushi.selection.word_vectors import fit_components
 from mamushi_extras.doors.saving import (
@@ -128,12 +127,3 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
     said = ~np.isnan(scores)
     np.testing.assert_allclose(scores[said], expected[said], atol=1e-4)
     assert not said[40:42].any() and said[:40].all()
-
-
-def test_words_beside_vectors_are_a_sum_of_standard_scores(tmp_path: Path) -> None:
-    """As the selector scores what is held out, with the means of all texts."""
-    scores = read_scorer(saved_words(tmp_path / "a.safetensors")).scores(TEXTS)
-    assert abs(scores.mean()) < 1e-3 and 1 < scores.std() <= 2
-    pool = pool_of_texts(fit_components(TEXTS, 8)[1])
-    held_out = mamushi_words.score(pool, {**FOLDS, "alpha": 1.0, "prior": 1.0}, 0).scores
-    assert np.corrcoef(scores, held_out)[0, 1] > 0.97

@@ -10,7 +10,6 @@ import pytest
 
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi_cluster import hooks
 from mamushi_extras.pages.start import write_start_page
 from tests.support.ranked_files import (
     BOUND,
@@ -123,9 +122,3 @@ def test_a_damaged_or_older_manifest_costs_no_page(root: Path, content: str) -> 
     (root / LISTS / "lr_cos" / "beta0.10.json").write_text(content, encoding="utf-8")
     page = opened(root)
     assert BESIDE[0] in links(page) and STRONG not in page
-
-
-def test_a_run_that_ends_makes_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hooks.print_start_page()
-    assert capsys.readouterr().err == f"Start page: {Path('results/index.html')}\n"
-    assert (root / "index.html").is_file()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from mamushi.data.groups import independent
 from mamushi_extras.unlabelled.share import (
     CROSSED,
     FAIR,
@@ -49,27 +48,6 @@ def test_with_wanted_texts_both_ends_hold(a: float) -> None:
     assert np.mean([low <= a <= high for low, high in told]) >= 0.93
     assert np.median([high - low for low, high in told]) < 0.4
     assert {each.reason for each in found} <= {None, CROSSED} and len(told) >= 194
-
-
-def test_windows_of_a_document_are_not_taken_for_independent() -> None:
-    groups = np.repeat(np.arange(60), 40)
-    alone = [1.0, independent(groups), independent(groups[:1000])]
-    assert independent(np.arange(7)) == 1
-    assert alone[1:] == [1 / 40, 1 / 40]
-
-    def scores(rng: np.random.Generator, domain: Doubles) -> Doubles:
-        of_document = rng.normal(0, 0.8, 60)[groups[: len(domain)]]
-        return 1.8 * domain + of_document + rng.normal(0, 0.6, len(domain))
-
-    held: list[list[bool]] = [[], []]
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        domain = rng.random(len(groups)) < 0.2
-        parts = rng.normal(1.8, 1, 100), scores(rng, domain), scores(rng, np.zeros(1000))
-        for each, of in zip(held, ([1.0, 1.0, 1.0], alone), strict=True):
-            told = share(*parts, alone=of)
-            each.append((told.low or 0.0) <= domain.mean() <= (told.high or 1.0))
-    assert np.mean(held[0]) < 0.93 <= np.mean(held[1])
 
 
 REASONS = [((), 300, NOT_FAIR), ((LIKE,), 300, UNBOUNDED), (FAIR, 19, UNBOUNDED)]
