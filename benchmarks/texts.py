@@ -73,7 +73,7 @@ def drawn(kind: str, count: int, vocabulary: int, seed: int = 0) -> TokenSet:
 def operations_per_token(model: PreTrainedModel) -> float:
     """Of a training step, by the formula: forward 2N, gradients through all blocks 2N, and 2 for
     each weight that is trained; N are the weights of matrix products."""
-    blocks = decoder_blocks(model)[1]
+    blocks = decoder_blocks(model)
     body = [sum(p.numel() for p in block.parameters() if p.ndim > 1) for block in blocks]
     head = model.get_output_embeddings().weight.numel()
     return float(4 * (sum(body) + head) + 2 * (sum(body[-TRAINED["trained_blocks"] :]) + head))

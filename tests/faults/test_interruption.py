@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from safetensors import safe_open
 
+from mamushi.io.files import trained_metadata
 from mamushi.running.interruption import Stopped
 from tests.support.made import OUTPUTS, RETRAINED, WHOLE, Made, sending, steps_in
 from tests.support.small_grid import RUN
@@ -22,8 +22,7 @@ LOOPS = {"retrain": RETRAINED, "unlearn_whole": WHOLE}
 
 
 def step_of(state: Path) -> int:
-    with safe_open(state, "pt") as file:
-        return int(file.get_tensor("log.step")[-1])
+    return int(trained_metadata(state)["log"]["step"][-1])
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from mamushi.io import schemas
+from mamushi.io.files import trained_metadata
 from mamushi.io.tables import write_table
 from mamushi.lm.tokens import only_spans, subset
 from mamushi.registry import plugin, plugins
@@ -133,7 +133,7 @@ def test_a_run_stops_before_the_update_of_the_step_above_the_limit_also_when_res
         assert "stopped at step 8" in capsys.readouterr().err
         assert_same(before, found)
         assert all(p.grad is None for p in found.parameters())
-    assert load_file(state)["log.step"].tolist() == list(range(1, 8))
+    assert trained_metadata(state)["log"]["step"] == list(range(1, 8))
 
 
 def test_the_mean_of_a_window_and_not_one_step_decides(tmp_path: Path) -> None:

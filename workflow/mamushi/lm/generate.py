@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.errors import UserError, located
+from mamushi.errors import located
 from mamushi.lm.loading import padding
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.rotary import by_text
@@ -50,21 +51,13 @@ def continuations(
 ) -> dict[str, list[Any]]:
     """Return the columns of the artifact ``continuations``: a row per prompt, greedy, of at most
     ``new_tokens``, up to and with the token that ends the text; one by one, since padding changes
-    the last bits. Raises ``UserError`` when they do not fit the model's positions."""
-    positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
-    columns: dict[str, list[Any]] = {"prompt": [], "prompt_tokens": [], "tokens": []}
+    the last bits."""
+    asked, said = [prompt_tokens(tokenizer, prompt) for prompt in prompts], []
     with Progress(len(prompts), "generate", "prompt") as progress:
-        for prompt in prompts:
-            ids = prompt_tokens(tokenizer, prompt)
-            if positions is not None and len(ids) + new_tokens > positions:
-                problem = f"lower it to {positions - len(ids)}, what {prompt!r} leaves of positions"
-                raise UserError(problem, where="probe.new_tokens")
-            columns["prompt"].append(prompt)
-            columns["prompt_tokens"].append(ids)
-            how = (np.array([ids]), new_tokens, accelerator)
-            columns["tokens"] += generate(model, tokenizer, *how)
+        for ids in asked:
+            said += generate(model, tokenizer, np.array([ids]), new_tokens, accelerator)
             progress.advance()
-    return columns
+    return {"prompt": [*prompts], "prompt_tokens": asked, "tokens": said}
 
 
 def generate(
@@ -108,10 +101,9 @@ def log_likelihoods(
     """Return the mean log-likelihood per token, in nats, of each answer after its prompt, both
     token ids: (texts,)."""
     pairs = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
-    tokens = np.array([token for pair in pairs for token in pair], dtype=np.int32)
-    offsets = offsets_of(np.fromiter(map(len, pairs), np.int64, len(pairs)))
-    empty = np.full(len(pairs), "", dtype=object)
-    texts = TokenSet(empty, empty, tokens, offsets)
+    names = np.arange(len(pairs)).astype(str)
+    offsets = offsets_of(np.array([*map(len, pairs)], np.int64))
+    texts = TokenSet(names, names, np.array([*chain(*pairs)], np.int32), offsets)
     losses = torch.from_numpy(token_nll(model, texts, batch_tokens, accelerator))
     of_texts = losses.split(texts.counted.astype(int).tolist())
     ends = (nll[-len(answer) :] for nll, answer in zip(of_texts, answers, strict=True))

@@ -26,8 +26,8 @@ from mamushi.lm.tokens import first_token
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:
     """Return the token to pad with: the tokenizer's own, else its end of sequence, else 0."""
-    pad, end = tokenizer.pad_token_id, tokenizer.eos_token_id
-    return int(pad if pad is not None else end if end is not None else 0)
+    either = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+    return next(int(token) for token in either if token is not None)
 
 
 def inspect(name: str, source: str, *, revision: str | None, contaminated: bool) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "contaminated": contaminated,
         "model_type": config["model_type"],
         "hidden_size": text.hidden_size,
-        "layers": len(parameters.decoder_blocks(model)[1]),
+        "layers": len(parameters.decoder_blocks(model)),
         "vocabulary_size": embedding.weight.shape[0],
         "max_positions": positions(text.to_dict()),
         "tied": output is not None and output.weight is embedding.weight,
@@ -99,10 +99,7 @@ def open_placed(
 ) -> PreTrainedModel:
     """Open the model of a card with the tensors of ``stored`` files in it, one after another, on
     the accelerator's device, as ``device.place`` places it: what was trained, and what ``prepare``
-    gives gradients to, lies in fp32. An edit of logits is laid over its head.
-
-    Of processes that share a model the first one's is cut.
-    """
+    gives gradients to, lies in fp32. Of processes that share a model the first one's is cut."""
     model = open_model(card_path)
     edits = [overlay(path, model) for path in stored]
     prepare(model)

@@ -10,24 +10,23 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError, located
 
 
-def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
-    """Return name and list of the transformer blocks, first block first: the outermost
-    ``ModuleList`` with as many modules as the configuration has hidden layers."""
+def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
+    """Return the transformer blocks, first block first: the outermost ``ModuleList`` with as many
+    modules as the configuration has hidden layers."""
     blocks = model.config.get_text_config(decoder=True).num_hidden_layers
-    lists = [
-        (name, module)
+    lists = {
+        name: module
         for name, module in model.named_modules()
         if isinstance(module, nn.ModuleList) and len(module) == blocks
-    ]
+    }
     if not lists:
         raise ValueError(f"no list of {blocks} transformer blocks in {type(model).__name__}")
-    return min(lists, key=lambda named: named[0].count("."))
+    return lists[min(lists, key=lambda name: name.count("."))]
 
 
 def last_blocks(model: PreTrainedModel, number: int) -> nn.ModuleList:
-    """Return the last ``number`` transformer blocks. Raises ``UserError`` for more than there
-    are."""
-    _, blocks = decoder_blocks(model)
+    """Return the last ``number`` transformer blocks. Raises ``UserError`` where there are fewer."""
+    blocks = decoder_blocks(model)
     if number > len(blocks):
         raise UserError(f"trained_blocks: {number}, but the model has {len(blocks)}")
     return blocks[len(blocks) - number :]
@@ -65,7 +64,7 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
     """Put low-rank adapters (Hu et al. 2021, LoRA) into the model, in place, unless it has some; at
     first they change nothing. ``target_modules`` of the settings are the names (or their ends) of
     linear modules, None for all but the output head."""
-    if has_adapters(model):
+    if any(is_adapter(name) for name, _ in model.named_parameters()):
         return
     with located("pip install 'mamushi-unlearn[lora]'"):
         import peft
@@ -83,11 +82,6 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
         peft.inject_adapter_in_model(config, model)
 
 
-def has_adapters(model: PreTrainedModel) -> bool:
-    """Return whether there are adapters in a model."""
-    return any(is_adapter(name) for name, _ in model.named_parameters())
-
-
 def is_adapter(name: str) -> bool:
     """Return whether a parameter of this name, of peft's, is one of an adapter."""
     return ".lora_" in f".{name}"
@@ -95,12 +89,9 @@ def is_adapter(name: str) -> bool:
 
 def merge_adapters(model: PreTrainedModel) -> None:
     """Add each adapter to the weight beside it, in fp32, in place, and take it out of the model."""
-    if not has_adapters(model):
-        return
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
     for name, module in list(model.named_modules()):
-        if isinstance(module, BaseTunerLayer):
+        # What only peft's own layers have.
+        if hasattr(module, "lora_A"):
             # Rounded to bf16, W + s B A is mostly W.
             module.get_base_layer().float()
             module.merge()

@@ -32,8 +32,7 @@ class TextNll:
 
 
 def require_domains(texts: TokenSet) -> None:
-    """Raise ``UserError`` unless both domains have a held-out token to predict: before anything is
-    trained that will be measured."""
+    """Raise ``UserError`` unless both domains have a held-out token to predict."""
     for domain in DOMAINS:
         if not (texts.counted[texts.domains == domain] > 0).any():
             raise UserError(f"the evaluation section has no {domain} text with a token to predict")
@@ -87,7 +86,7 @@ def token_nll(
 def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
     """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
     predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""
-    columns: dict[str, list[Any]] = {}
+    table = []
     for domain in DOMAINS:
         rows = domains == domain
         tokens = int(result.tokens[rows].sum())
@@ -95,10 +94,9 @@ def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str,
         if not mean <= 700:
             problem = f"the mean NLL of the {domain} texts is {mean}: the model has diverged"
             raise UserError(problem, do="lower its learning_rate")
-        row = {"domain": domain, "texts": int(rows.sum()), "tokens": tokens, "nll": mean}
-        for name, value in (row | {"perplexity": math.exp(mean)}).items():
-            columns.setdefault(name, []).append(value)
-    return columns
+        table.append((domain, int(rows.sum()), tokens, mean, math.exp(mean)))
+    names = ("domain", "texts", "tokens", "nll", "perplexity")
+    return dict(zip(names, map(list, zip(*table, strict=True)), strict=True))
 
 
 def nll_table(result: TextNll, ids: NDArray[np.str_]) -> Mapping[str, Any]:

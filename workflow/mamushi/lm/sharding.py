@@ -23,7 +23,7 @@ class _Root(nn.Module):
         super().__init__()
         self.model, self.tie_weights = model, model.tie_weights
         # What accelerate takes for units of their own.
-        self._no_split_modules = [type(block).__name__ for block in decoder_blocks(model)[1]]
+        self._no_split_modules = [type(block).__name__ for block in decoder_blocks(model)]
 
     def forward(self, function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)

@@ -2,7 +2,6 @@
 state of a training to go on from."""
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -70,8 +69,7 @@ def writing_safetensors() -> Iterator[None]:
 def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
     """Put the tensors of a file into ``model``, in fp32, with gradients; of an edit of its logits
     change nothing, and return that, for ``head.lay_over``. Adapters stay beside the weights until
-    ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor, when the model has
-    no such tensor, or of another shape."""
+    ``parameters.merge_adapters``. Raises ``UserError`` where the model has no such tensor."""
     with safe_open(path, framework="pt") as stored:
         names = sorted(stored.keys())
         if f"{head.EDIT_PREFIX}strength" in names:
@@ -83,12 +81,11 @@ def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
             parameters.add_adapters(model, settings.get("lora") or settings["training"]["lora"])
         named = dict(model.named_parameters())
         for name in names:
-            shape = tuple(stored.get_slice(name).get_shape())
-            if name not in named or shape != named[name].shape:
-                problem = f"{name} is {shape}, and the model has no such tensor"
+            tensor = stored.get_tensor(name).float()
+            if name not in named or tensor.shape != named[name].shape:
+                problem = f"{name} is {tuple(tensor.shape)}, and the model has no such tensor"
                 raise UserError(problem, where=path)
-        for name in names:
-            named[name].data = stored.get_tensor(name).float()
+            named[name].data = tensor
             named[name].requires_grad_(True)
     return None
 
@@ -110,18 +107,17 @@ class Checkpoint:
 
         def of_parameters() -> Iterator[tuple[str, torch.Tensor]]:
             for name, parameter in trained.items():
-                # What no gradient has reached has none.
-                state = optimizer.state[parameter] or dict.fromkeys(
-                    MOMENTS, torch.zeros_like(parameter)
-                )
                 yield f"parameter.{name}", parameter
-                yield from ((f"{moment}.{name}", state[moment]) for moment in MOMENTS)
+                for moment in MOMENTS:
+                    # What no gradient has reached has none.
+                    state = optimizer.state[parameter].get(moment)
+                    yield (
+                        f"{moment}.{name}",
+                        torch.zeros_like(parameter) if state is None else state,
+                    )
 
         tensors = {"random": torch.get_rng_state(), **gather(of_parameters())}
-        for name, column in log.items():
-            numbers = [math.nan if value is None else value for value in column]
-            tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)
-        write(self.path, tensors, {"fingerprint": self.fingerprint, "step": len(log["step"])})
+        write(self.path, tensors, {"fingerprint": self.fingerprint, "log": dict(log)})
 
     def restore(
         self, trained: Trained, optimizer: torch.optim.Optimizer, log: dict[str, list[Any]]
@@ -139,9 +135,8 @@ class Checkpoint:
                 moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
                 for key, value in {"parameter": parameter, **moments}.items():
                     sharding.fill(value, file.get_tensor(f"{key}.{name}"))
-                step = torch.tensor(float(metadata["step"]), device=parameter.device)
+                steps = float(len(metadata["log"]["step"]))
+                step = torch.tensor(steps, device=parameter.device)
                 optimizer.state[parameter] = {"step": step, **moments}
-            for name in log:
-                numbers = file.get_tensor(f"log.{name}").tolist()
-                log[name] = [None if math.isnan(value) else value for value in numbers]
+            log.update(metadata["log"])
             torch.set_rng_state(file.get_tensor("random"))

@@ -104,7 +104,7 @@ class Unlearning:
         """Take ``total`` steps, by ``Training``, to which the ``checkpoint`` goes."""
         # Frozen blocks run without dropout.
         self.model.eval()
-        for block in decoder_blocks(self.model)[1]:
+        for block in decoder_blocks(self.model):
             block.train(any(p.requires_grad for p in block.parameters()))
         names, mask = ("loss", "forget_loss", "retain_loss"), self.mask
         hooks: dict[str, Any] = {}

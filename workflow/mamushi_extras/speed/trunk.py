@@ -83,7 +83,7 @@ def use_states(
     """Let the model run its last ``trained_blocks``, norm and head alone on texts, known by their
     ids, from the states in the file ``path``, which the first process to come writes. On other
     texts it runs as it is, and so do models whose blocks may need more than these states."""
-    blocks = decoder_blocks(model)[1]
+    blocks = decoder_blocks(model)
     # Of other types, blocks may share keys and values of earlier ones, say.
     if not (can_share(model) and 0 < trained_blocks < len(blocks)):
         return
