@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mamushi.evidence.diagnostics import SelectorScores, calibration_error, diagnose, reliability
+from mamushi.evidence.calibration import RatioScores
+from mamushi.evidence.diagnostics import calibration_error, diagnose, reliability
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
 from mamushi.evidence.tables import cost_rows, paper_rows, runtime_summary
 from mamushi.io import paths, schemas
@@ -16,12 +17,12 @@ SHIFT = 1.25
 RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
 
 
-def true_ratios(n1: int, n2: int, seed: int = 0) -> SelectorScores:
+def true_ratios(n1: int, n2: int, seed: int = 0) -> RatioScores:
     """log p1/p2 = 2 m x of x ~ N(m, 1) against N(-m, 1): normal, with variance 4 m^2."""
     rng = np.random.default_rng(seed)
     forget = np.arange(n1 + n2) < n1
     x = rng.standard_normal(n1 + n2) + np.where(forget, SHIFT, -SHIFT)
-    return SelectorScores(2 * SHIFT * x, forget, np.arange(n1 + n2) % 5)
+    return RatioScores(2 * SHIFT * x, forget, np.arange(n1 + n2) % 5)
 
 
 def test_known_densities_give_the_closed_forms() -> None:

@@ -64,37 +64,47 @@ class RatioEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class RatioScores:
-    """Scores that a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which
-    ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves`` and on all
-    texts, if any. ``groups`` (n,), if any, by which intervals are made."""
+    """The ``score`` (n,) of texts of which ``forget`` (n,) are of p1, NaN of a retain text without
+    one, the ``fold`` (n,) in which each was held out, if any, and scores of refits on ``halves``
+    and on all texts. By ``groups`` (n,), if any, intervals are made."""
 
     score: Doubles
     forget: Mask
-    fold: Folds
+    fold: Folds | None = None
     halves: Sequence[Halves] = ()
     groups: GroupCodes | None = None
     refits: Sequence[Doubles] = ()
 
+    def folds(self) -> list[Mask]:
+        """Return the rows (n,) of each fold that holds both domains, by its number."""
+        rows = [] if self.fold is None else [self.fold == number for number in np.unique(self.fold)]
+        return [fold for fold in rows if 0 < (self.forget & fold).sum() < fold.sum()]
+
     def estimate(self, weights: Doubles | None = None, which: int = 0) -> RatioEstimate:
         """Estimate the ratio by cross-fitting, and its loss by the median over the halves; where
-        text i occurs ``weights[i]`` times, by one fit to all and the halves ``which``."""
-        halves = self.halves
+        text i occurs ``weights[i]`` times, by one fit to all and the halves ``which``. Raises
+        ``UserError`` when a text has no score."""
+        if np.isnan(self.score).any():
+            do = "name a selector that scores both domains"
+            raise UserError("removal.ratio: some texts have no score", do=do)
+        halves, score, forget = self.halves, self.score, self.forget
+        in_fold = np.zeros(len(score), dtype=np.int64) if self.fold is None else self.fold
         if weights is None:
-            weights, ratio = np.ones(len(self.score)), np.empty(len(self.score))
-            parts = stratified_folds(self.forget, PARTS, PARTED)
+            weights, ratio = np.ones(len(score)), np.empty(len(score))
+            parts = stratified_folds(forget, PARTS, PARTED)
             for number in range(PARTS):
-                others = np.where(parts == number, 0.0, 1.0)
-                fitted = platt(self.score, self.forget, self.fold, others)
+                fitted = platt(score, forget, in_fold, np.where(parts == number, 0.0, 1.0))
                 ratio[parts == number] = fitted[parts == number]
         else:
-            ratio = platt(self.score, self.forget, self.fold, weights)
+            ratio = platt(score, forget, in_fold, weights)
             halves = [halves[which % len(halves)]] if halves else []
-        own = discrimination(self.score, self.score, self.forget, self.fold, weights)
-        learned = [discrimination(a, b, self.forget, fold, weights) for a, b, fold in halves]
+        own = discrimination(score, score, forget, in_fold, weights)
+        learned = [discrimination(a, b, forget, fold, weights) for a, b, fold in halves]
         learnable = float(np.median(learned)) if learned else own
         kept = own / learnable if learnable > 0 else 0.0
-        domains = (self.forget, ~self.forget)
-        first, second = (np.average(ratio[domain], weights=weights[domain]) for domain in domains)
+        first, second = (
+            np.average(ratio[domain], weights=weights[domain]) for domain in (forget, ~forget)
+        )
         jeffreys = max(float(first - second), 0.0)
         share = max(kept, 1 / (1 + MOST_LOST)) if learned else 1.0
         return RatioEstimate(ratio, jeffreys * max(1 / share - 1, 0.0), jeffreys, kept)
@@ -186,15 +196,11 @@ def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Dou
     return coefficients
 
 
-def read_ratio(
-    scores: str | Path, refits: str | Path | None, groups: GroupCodes | None = None
+def read_scores(
+    path: str | Path, refits: str | Path | None = None, groups: GroupCodes | None = None
 ) -> RatioScores:
-    """Read the scores with their refits, if there are any. Raises ``UserError`` when a text has no
-    score."""
-    table = read_table(scores, schemas.SCORES)
-    if table["score"].null_count:
-        problem = "removal.ratio: this selector has no score for some examples"
-        raise UserError(problem, where=scores, do="name one that scores both domains")
+    """Read a table ``scores`` with its ``refits``, if there are any."""
+    table = read_table(path, schemas.SCORES, ["domain", "score", "fold"])
     again = {(part, number): scored for part, number, scored in read_refits(refits)}
     halves = []
     for number in sorted(number for part, number in again if part == HALVES[0]):
@@ -202,9 +208,9 @@ def read_ratio(
         assert a.fold is not None
         halves.append((a.scores, b.scores, a.fold.astype(np.int64)))
     return RatioScores(
-        score=np.asarray(table["score"].to_numpy(), dtype=np.float64),
-        forget=np.asarray(pc.equal(table["domain"], FORGET)),
-        fold=table["fold"].fill_null(0).to_numpy().astype(np.int64),
+        score=table["score"].to_numpy().astype(np.float64),
+        forget=np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_),
+        fold=None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64),
         halves=halves,
         groups=groups,
         refits=[scored.scores for (part, _), scored in again.items() if part == WHOLE_REFIT],

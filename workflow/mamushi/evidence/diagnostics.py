@@ -1,56 +1,22 @@
 """Describe the out-of-fold scores of a run (paper, Appendix "Training Diagnostics")."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.groups import GroupCodes
+from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.verdict import auc_interval
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.crossfit import middle
 from mamushi.selection.metrics import auc, average_ranks
 
-BINS = 15
-"""Of the reliability curve."""
+BINS = 15  # Of the reliability curve.
 
 
-@dataclass(frozen=True)
-class SelectorScores:
-    """Scores (n,) of one selector on one run, NaN of a retain example without one; ``fold`` (n,)
-    in which an example was held out, None without folds."""
-
-    score: Doubles
-    forget: Mask
-    fold: NDArray[np.int64] | None = None
-
-    def folds(self) -> list[Mask]:
-        """Return the rows (n,) of each fold that holds both domains, by its number."""
-        if self.fold is None:
-            return []
-        rows = [self.fold == number for number in np.unique(self.fold)]
-        return [fold for fold in rows if 0 < (self.forget & fold).sum() < fold.sum()]
-
-
-def read_scores(path: str | Path) -> SelectorScores:
-    """Read the table ``scores`` of one selector."""
-    table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
-    forget = np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_)
-    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
-    return SelectorScores(table["score"].to_numpy().astype(np.float64), forget, fold)
-
-
-def diagnose(
-    scores: SelectorScores, texts: Dependence | None = None, groups: GroupCodes | None = None
-) -> dict[str, float | int | None]:
+def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, float | int | None]:
     """Return a row of the table ``diagnostics`` but for the run and the selector, None where a
-    number is not defined. Intervals are by ``groups`` (n,), and as ``texts`` depend on each other.
-    """
+    number is not defined. Intervals are as ``texts`` depend on each other."""
     score, of_forget, texts = scores.score, scores.forget, texts or Dependence()
     forget, retain = score[of_forget], score[~of_forget]
     mean, sd = _moments(forget)
@@ -67,7 +33,7 @@ def diagnose(
         return row
     row["retain_mean"], row["retain_sd"] = _moments(retain)
     row["fisher"], row["auc"] = fisher(forget, retain), auc(score, of_forget)
-    row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=groups))
+    row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=scores.groups))
     row["auc_high"] = high
     # Against the right labels, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong).
     row["auc_high_mislabelled"] = high and min(max(0.5 + (high - 0.5) / (1 - 2 * 0.05), 0.0), 1.0)

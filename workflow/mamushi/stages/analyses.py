@@ -47,7 +47,7 @@ def calibrate(
     import pyarrow as pa
 
     from mamushi.data.labels import read_columns
-    from mamushi.evidence.calibration import read_ratio
+    from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.confounds import leaking_columns
     from mamushi.evidence.dependence import dependence
     from mamushi.evidence.verdict import judge_scores, ratio_checks
@@ -56,7 +56,7 @@ def calibrate(
 
     # Of the pool's ids, strings of Python for ten million texts, nothing is kept.
     embedded, groups = attrgetter("embeddings", "groups")(read_pool(embeddings, examples))
-    ratio = read_ratio(scores, refits, groups)
+    ratio = read_scores(scores, refits, groups)
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
     texts = dependence(embedded, ratio.forget, groups)
@@ -149,7 +149,7 @@ def frontier(
     every budget, 0 and 1 included, KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with
     bands, and by the exact ratio where ``examples`` have it. ``scores`` are in the order of the
     settings' ``selectors``; ``ratio`` and ``refits`` are of the one that estimates the ratio."""
-    from mamushi.evidence.calibration import read_ratio
+    from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.frontier import frontier_rows, read_truth, removal_order
     from mamushi.evidence.manifest import read_calibrated
 
@@ -159,7 +159,7 @@ def frontier(
         )
         for name, path in zip(settings.selectors, scores, strict=True)
     }
-    estimated = read_ratio(ratio, refits, read_calibrated(calibrated).groups)
+    estimated = read_scores(ratio, refits, read_calibrated(calibrated).groups)
     truth = read_truth(examples, parquet.read_table(ratio, schemas.SCORES, ["id"])["id"])
     points, relative = frontier_rows(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed, truth
@@ -193,7 +193,8 @@ def describe(
 ) -> None:
     """Describe the scores of a run, in the order of the settings' ``selectors``: spread, separation
     of the domains, calibration, folds; and how alike the selectors rank."""
-    from mamushi.evidence.diagnostics import diagnose, read_scores
+    from mamushi.evidence.calibration import read_scores
+    from mamushi.evidence.diagnostics import diagnose
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import agreement_rows
 
@@ -201,7 +202,7 @@ def describe(
     files = dict(zip(settings.selectors, scores, strict=True))
     rows, ranks = [], {}
     for name in dict.fromkeys([settings.ratio, *settings.ranked]):
-        row = diagnose(read_scores(files[name]), ratio.texts, ratio.groups)
+        row = diagnose(read_scores(files[name], groups=ratio.groups), ratio.texts)
         rows.append({**settings.cell, "selector": name, **row})
     for name in [*settings.ranked, *settings.compared]:
         column = parquet.read_table(files[name], schemas.SCORES, ["rank"])["rank"]

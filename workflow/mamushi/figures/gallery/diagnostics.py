@@ -18,12 +18,13 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     from sklearn.metrics import roc_curve
 
     from mamushi.evidence import diagnostics
+    from mamushi.evidence.calibration import read_scores
     from mamushi.figures.style import TONES, lines
     from mamushi.io import paths
     from mamushi.io.domains import DOMAINS
     from mamushi.io.names import label
 
-    scores = diagnostics.read_scores(paths.under(tables, paths.SCORES, **grid))
+    scores = read_scores(paths.under(tables, paths.SCORES, **grid))
     numbers = diagnostics.diagnose(scores)
     rows = pd.DataFrame({"score": scores.score, "domain": np.where(scores.forget, *DOMAINS)})
     means = rows.groupby("domain").score.mean().dropna()
