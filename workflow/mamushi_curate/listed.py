@@ -48,7 +48,6 @@ class RowRemoval:
     text: str | None = None
     """The columns with the text, as a setting; None where texts are not compared."""
     part: str = "whole"
-    """What of a conversation was ranked."""
     texts: Mapping[str, Ranked] = field(default_factory=dict)
     """What was ranked of the text of an id, as far as it is known."""
     cut: bool = False
@@ -56,11 +55,8 @@ class RowRemoval:
     changed_texts: bool = False
     """Whether a row goes also where its text is another one now."""
     missing_ids: bool = False
-    """Whether ids may be missing."""
     read: int = 0
     removed: int = 0
-    unnamed: int = 0
-    """Rows without an id, which stay."""
     seen_ids: set[str] = field(default_factory=set)
     first: str | None = None
     """The first id of the table."""
@@ -79,14 +75,12 @@ class RowRemoval:
         self.read += 1
         cell = self.read if self.column is None else cells.get(self.column)
         name = readers.name_at(cell, str(self.column), place)
-        self.unnamed += name is None
         self.first = self.first or name
         name = name if name in self.ids else self.spellings.get(name or "")
         if name is None:
             return STAYS
         self.twice = self.twice or (name if name in self.seen_ids else None)
         self.seen_ids.add(name)
-        places = set[int]()
         if self.conversations and (ranked := self.texts.get(name)):
             text = self.conversations.read(cells, place).text
             is_same = all(digests.of_text(text[slice(*at)]) == sha for at, sha in ranked.items())
@@ -97,11 +91,12 @@ class RowRemoval:
                 do = "give the table that was ranked, or rank again"
                 do += "" if self.cut else "; --changed-texts goes by the ids alone"
                 raise UserError(problem, where=place, do=do)
-            places = {at for span in ranked for at in range(*span)} if self.cut else places
-            self.cut_characters += len(places)
-            if places and without_characters(text, places).strip():
-                self.cut_rows += 1
-                return places
+            if self.cut:
+                places = {at for span in ranked for at in range(*span)}
+                self.cut_characters += len(places)
+                if without_characters(text, places).strip():
+                    self.cut_rows += 1
+                    return places
         self.removed += 1
         return None
 
@@ -204,8 +199,7 @@ class ListedTexts:
         """Return the ids by rank, each with its copies after it. Raises ``UserError`` for windows
         to cut, which are no texts."""
         if self.cut:
-            do = "cut them with mamushi apply"
-            raise UserError("lists windows to cut, and no texts", where=self.path, do=do)
+            raise UserError("lists windows to cut, and no texts", where=self.path)
         return [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
 
     def dialect(self, args: argparse.Namespace) -> Dialect:
@@ -215,11 +209,8 @@ class ListedTexts:
 
     def removal(self, args: argparse.Namespace, data: Path) -> RowRemoval:
         """Return which rows of ``data`` go by the options: by the column that was asked for or
-        ranked, of plain ids ``id``; never by the numbers of rows where nobody said so.
-
-        Raises ``UserError`` where a column is not there, and where numbers of rows could be those
-        of another table.
-        """
+        ranked, of plain ids ``id``. Raises ``UserError`` where a column is not there, and where
+        numbers of rows could be those of another table."""
         rows = self.rows or {"column": "id", "text": None}
         column = args.id or (None if args.rows else rows["column"])
         # No windows are cut unseen.

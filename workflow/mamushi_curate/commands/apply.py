@@ -128,12 +128,7 @@ def _receipt(
         "versions": versions(),
         "data": {"path": data, "sha256": read},
         "written": {"path": str(args.out), "sha256": written},
-        "rows": {
-            "read": removal.read,
-            "on_the_list": removal.removed,
-            "others": removal.read - removal.removed,
-            "without_an_id": removal.unnamed,
-        },
+        "rows": {"read": removal.read, "on_the_list": removal.removed},
         **({"cut": cut} if listed.cut else {}),
         "texts": {"compared": removal.compared, "changed": removal.changed},
         "ids": listed.receipt(removal),
