@@ -146,8 +146,8 @@ class Pipeline:
         self.planned[step] = (stages()[name], at, files)
 
     def _files(self, name: str, pattern: str, at: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the files of a stage that no name of a parameter says, by patterns of ``paths``;
-        with a selector those of another one than that of the stage."""
+        """Return the files of a stage that its parameters' names do not say: patterns of ``paths``,
+        with a selector where that is another one than the stage's."""
         config, texts, rankings = self.config, self.of_texts, self.ranking_pattern
         ratio, tokens = config["removal"]["ratio"], selectors.token_rankings(config)
         selector = at.get("selector", ratio)
@@ -210,12 +210,14 @@ class Pipeline:
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
         name = stage.name.replace("-", "_")
         log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
+        log = log.with_name(f"{log.name}.log")
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
         if sees_gpu:
             require_cuda(visible(), job.arguments["model_card"])
         with variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
-                with _logged(log.with_name(f"{log.name}.log")):
+                log.parent.mkdir(parents=True, exist_ok=True)
+                with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
                     job.run()
             if self.record is not None:
                 self.record.add(job, wildcards)
@@ -244,14 +246,6 @@ def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RES
     about = read_metadata(paths.under(root, paths.POSTERIOR, **cell, selector=selector))
     counts = read_json(paths.under(root, paths.DATA_CARD, **cell))["counts"]
     return share_of(int(about["likely"]), counts["corpus"])
-
-
-@contextlib.contextmanager
-def _logged(log: Path) -> Iterator[None]:
-    """Write into ``log`` what a stage prints within the block, but for its progress."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-        yield
 
 
 def fits_one_process(args: Namespace, config: Mapping[str, Any]) -> bool:

@@ -82,16 +82,13 @@ def rank(
     Raises ``UserError``, in one line and before anything is computed, for what cannot be ranked.
     """
     if embeddings is not None and model is not None:
-        raise UserError("both embeddings and a model", do="give one of them")
+        raise UserError("give embeddings or a model, not both")
     source = Frame(frame)
     folder = tempfile.TemporaryDirectory(prefix="mamushi-")
     root = Path(folder.name)
-    marked = {"forget": forget, "retain": retain}
-    options: dict[str, Any] = {
-        name: source.expression(marking, name)
-        for name, marking in marked.items()
-        if marking is not None
-    }
+    options: dict[str, Any] = {}
+    for name, marking in (("forget", forget), ("retain", retain)):
+        options[name] = None if marking is None else source.expression(marking, name)
     every = {"like": like, "unlike": unlike, "terms": terms}
     texts = {name: texts_of(values, text, name) for name, values in every.items()}
     options |= {name: write_texts(root, name, of) for name, of in texts.items() if of}
@@ -110,26 +107,23 @@ def rank(
     options |= {"like_text": "text" if any(texts.values()) else None, "fair": fair}
     options |= {"model": model and str(model), "budgets": np.atleast_1d(budgets).tolist() or None}
     settings = selector if isinstance(selector, Mapping) else {}
-    name = settings.get("kind") or selector
+    kind = settings.get("kind") or selector
     try:
-        config = init.configuration({**options, "selectors": name and [name]})
+        config = init.configuration({**options, "selectors": kind and [kind]})
         # By default tokens are ranked beside the texts.
         del config["grid"]["selectors"][1:]
         config["grid"]["seeds"] = [seed]
         config["evidence"]["refits"] |= {"whole": 0} if quick else {}
-        config |= {"selectors": {name: dict(settings)}} if settings else {}
-        (chosen,) = config["grid"]["selectors"]
-        if plugin("selector", chosen).unit == "tokens":
-            do = "name a selector of texts"
-            raise UserError(f"{chosen} ranks tokens", where="selector", do=do)
+        config |= {"selectors": {kind: dict(settings)}} if settings else {}
+        if plugin("selector", config["grid"]["selectors"][0]).unit == "tokens":
+            raise UserError("ranks tokens", where="selector", do="name a selector of texts")
         (loader,) = complete(config)["datasets"].values()
         pq.write_table(source.table(needed_columns(loader), others=True), root / FILE)
         return _rank(config, folder)
     except UserError as error:
         # What was given in memory lies in files.
-        said = (error.problem, error.where, error.do)
-        words = [str(word or "").replace(f"{root}/", "").replace(FILE, IN_FRAME) for word in said]
-        raise UserError(words[0], where=words[1] or None, do=words[2] or None) from None
+        words = str(error).replace(f"{root}/", "").replace(FILE, IN_FRAME)
+        raise UserError(words) from None
 
 
 def _rank(config: dict[str, Any], folder: Any) -> Ranking:
@@ -158,7 +152,7 @@ def _rank(config: dict[str, Any], folder: Any) -> Ranking:
         about = read_json(pipeline.path(paths.MANIFEST, **at))
         removed = read_table(pipeline.path(paths.REMOVAL, **at), schemas.REMOVALS)
         ids, copies = (removed[name].to_pylist() for name in ("id", "copies"))
-        lists[beta] = RemovalList(beta, ids, [*chain(*copies)], about["verdict"], removed, about)
+        lists[beta] = RemovalList(ids, [*chain(*copies)], about["verdict"], removed, about)
     schema = POSTERIOR if pipeline.is_corpus else schemas.SCORES
     scores = read_table(pipeline.path(pipeline.ranking_pattern, selector=selector), schema)
     verdict, share = about["judgement"]["ranking"], about.get("share")
@@ -168,16 +162,14 @@ def _rank(config: dict[str, Any], folder: Any) -> Ranking:
 @dataclass(frozen=True)
 class RemovalList:
     """What to remove at a budget: ``ids`` of texts (without a column of ids, numbers of rows from
-    1), first to go first, and of their ``copies``. ``verdict`` says what to do with it, and why."""
+    1), first to go first, and of their ``copies``. ``verdict`` says what to do with it, and why,
+    ``table`` has scores and ranks, and ``manifest`` what to expect."""
 
-    budget: float
     ids: list[str]
     copies: list[str]
     verdict: str
     table: pa.Table = field(repr=False)
-    """The texts with their scores and ranks."""
     manifest: Mapping[str, Any] = field(repr=False)
-    """What to expect of the removal."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "no such folder: ./ours": (FRAME, {"embeddings": None, "model": "./ours"}),
     "has 89 rows, and the frame 90": (FRAME, {"embeddings": VECTORS[1:]}),
-    "selector: token_random ranks tokens": (FRAME, {"selector": "token_random"}),
+    "selector: ranks tokens; name a selector of texts": (FRAME, {"selector": "token_random"}),
     "datasets.frame.forget: allowed is one of: where, like": (FRAME, {"forget": None}),
     "like: 'unwanted.jsonl' is no list of": (FRAME, {**CORPUS, "like": "unwanted.jsonl"}),
     "not (120, width), with 30 of like": (FRAME, CORPUS),

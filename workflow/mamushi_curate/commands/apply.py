@@ -55,8 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the table and its receipt: the receipt first, so that no table is without one. Raises
-    ``UserError`` as ``read_list``, ``rewriting.rewrite`` and, of URLs, ``fetching.fetch_copy``."""
+    """Write the table and its receipt: the receipt first, so that no table is without one."""
     from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import refuse_existing, rewrite
 

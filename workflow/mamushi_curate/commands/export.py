@@ -61,8 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write what was asked for. Raises ``UserError`` for options that do not go together, for a bad
-    list, and for a table that is not the list's."""
+    """Write what was asked for. Raises ``UserError`` for options that do not go together."""
     from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import new_folder, refuse_existing
 
@@ -71,8 +70,7 @@ def run(args: argparse.Namespace) -> None:
         with new_folder(args.out) as folder:
             _write_model(folder, args)
     elif args.list is None or args.to is None:
-        do = "give a LIST and --to, or --model-card and --trained"
-        raise UserError("nothing to export", do=do)
+        raise UserError("give a LIST and --to, or --model-card and --trained")
     elif args.to == "jsonl":
         with new_folder(args.out) as folder:
             _write_splits(folder, read_list(args.list))

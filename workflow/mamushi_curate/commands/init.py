@@ -91,8 +91,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the configuration, and say what runs it. Raises ``UserError`` as
-    ``write_configuration``."""
+    """Write the configuration, and say what runs it."""
     write_configuration(args)
     named = "" if args.out == MINE else f" --configfile {shlex.quote(str(args.out))}"
     print(f"next: {(command := f'mamushi run removals{named}')}")
@@ -295,10 +294,8 @@ def find_model(source: str) -> dict[str, str]:
 def describe_model(model: Mapping[str, Any]) -> str:
     """Return what a model is. Raises ``UserError`` for one whose configuration or tokenizer cannot
     be read."""
-    if "words" in model.get("embeddings", {}):
-        return "no --model: ranked by words alone, without tokens and what retraining would do"
     if "embeddings" in model:
-        return f"{display_url(model['embeddings']['path'])}: vectors, no model is run"
+        return "no --model: no tokens are ranked, and what retraining would do is not predicted"
     from mamushi.lm import folders
 
     folder, _ = folders.fetch(model["source"], None, "--model", weights=False)

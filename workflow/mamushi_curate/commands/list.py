@@ -36,8 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, for a
-    selector of tokens, and as ``_run.required``."""
+    """Return the exit status. Raises ``UserError`` for a budget that is none, and for a selector of
+    tokens."""
     configfiles = _run.required(args)
     changes = {"grid": {"selectors": args.selector}} if args.selector else {}
     config = _run.check(configfiles, changes)

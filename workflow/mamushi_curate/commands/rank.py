@@ -37,8 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
-    does, and for options of a configuration that is there already."""
+    """Return the exit status. Raises ``UserError`` as `init` does, and for options of a
+    configuration that is there already."""
     from mamushi.commands import show
     from mamushi_curate.commands import init
 

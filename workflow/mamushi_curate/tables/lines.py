@@ -28,7 +28,6 @@ MARK = BOM.encode()
 HEAD = 50
 """Lines by which it is told what divides the cells of a .csv file."""
 BLANK = b" \t\r\n\x0b\x0c" + MARK
-"""Bytes of a line of JSON Lines in which nothing is."""
 AS_PLAIN = ', or read " as any other character with --quote none'
 
 
@@ -56,9 +55,8 @@ class Dialect(NamedTuple):
             lines, likely = [*itertools.islice(text, HEAD)], []
         for separator in ",;|\t":
             widths = [len(row) for row in self._replace(separator=separator).cells(lines) if row]
-            if len(lines) == HEAD:
-                # Of a cell of many lines the end may not be read.
-                widths = widths[:-1] or widths
+            # Of a cell of many lines the end may not be read.
+            widths = widths[:-1] if len(lines) == HEAD and widths[1:] else widths
             likely += [separator] if len({*widths}) == 1 and widths[0] > 1 else []
         if len(likely) > 1:
             problem = f"its cells may be divided by {' or '.join(map(repr, likely))}"
@@ -93,13 +91,9 @@ def records(
     dialect: Dialect = USUAL,
     digests: dict[str, str] | None = None,
 ) -> Iterator[Record]:
-    """Iterate over each header, blank line and row of a file of CSV, TSV, JSON or text, packed or
-    not.
-
-    Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
-    bytes that are not UTF-8. Raises ``UserError`` as ``readers.read_file_columns``; ``digests`` as
-    of ``open_unpacked``.
-    """
+    """Iterate over each header, blank line and row of a file, whose bytes theirs are, one after the
+    other. Without ``strict``, a row of CSV may hold bytes that are not UTF-8. Raises ``UserError``
+    as ``readers.read_file_columns``; ``digests`` as of ``open_binary``."""
     form, dialect = tabular.format_of(path) or "", dialect.at(path)
     with open_unpacked(path, digests) as handle:
         if form in SEPARATORS:
@@ -138,11 +132,10 @@ def check_text(value: str, place: str) -> None:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        problem = f"not valid UTF-8 ({error.reason}: \\u{ord(value[error.start]):04x})"
+        problem = f"not valid UTF-8 ({error.reason})"
         raise UserError(problem, where=place, do="save the file as UTF-8") from None
     if "\0" in value:
-        do = "look for damage, or save the file as UTF-8"
-        raise UserError("holds a NUL character", where=place, do=do)
+        raise UserError("holds a NUL character", where=place, do="look for damage")
 
 
 # One opening of a file: its bytes, unpacked, and the digest of just these -------------------------
@@ -280,8 +273,7 @@ sys.set_int_max_str_digits(0)
 
 
 def _rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
-    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text.
-    Raises ``ValueError``, with the row noted on it, for what is no JSON or not UTF-8."""
+    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
     name = shown_name(path)
     if form == "json":
         content = handle.read()
