@@ -250,31 +250,6 @@ def draw_by_fold(
     return folds, {fold: draw_targets(others[fold], most, seed) for fold in others}
 
 
-def second_moment(
-    model: PreTrainedModel,
-    texts: TokenSet,
-    batches: int,
-    training: Mapping[str, Any],
-    seed: int,
-    accelerator: Accelerator,
-) -> list[Tensor]:
-    """Return the mean of the squared gradients of ``batches`` of the texts, of each trained
-    parameter (its shape; of one that is cut over processes, this process's rows): Adam's second
-    moment if all of a training's steps were taken at these weights."""
-    objective = mean_nll(model, texts, training, seed, accelerator, "influence")
-    module = accelerator.prepare_model(objective.module, evaluation_mode=True)
-    trained = [p for p in model.parameters() if p.requires_grad]
-    moment = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
-    for number in range(batches):
-        gradient(objective, module, objective.step(number), accelerator, trained, False)
-        for total, parameter in zip(moment, trained, strict=True):
-            if parameter.grad is not None:
-                along = sharding.local(parameter.grad)
-                total.addcmul_(along, along, value=1 / batches)
-                parameter.grad = None
-    return moment
-
-
 def measure_at_weights(
     model: PreTrainedModel,
     pool: TokenPool,
@@ -289,14 +264,26 @@ def measure_at_weights(
     one. Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``."""
     texts, (folds, targets) = pool.texts, draw_by_fold(pool, most, seed)
     model.eval()
-    moment = second_moment(model, texts, batches, training, seed, accelerator)
+    objective = mean_nll(model, texts, training, seed, accelerator, "influence")
+    module = accelerator.prepare_model(objective.module, evaluation_mode=True)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    # Adam's second moment if all of a training's steps were taken at these weights; of a parameter
+    # that is cut over processes, this process's rows.
+    moment = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
+    for number in range(batches):
+        gradient(objective, module, objective.step(number), accelerator, trained, False)
+        for total, parameter in zip(moment, trained, strict=True):
+            if parameter.grad is not None:
+                along = sharding.local(parameter.grad)
+                total.addcmul_(along, along, value=1 / batches)
+        model.zero_grad(set_to_none=True)
     values = np.zeros(int(texts.counted.sum()))
     for fold, of_fold in targets.items():
         scored = folds == fold
         inside = subset(texts, np.flatnonzero(scored))
         meter = Slopes(model, inside, of_fold, accelerator, training)
         meter.accumulate()
-        for second, parameter in zip(moment, meter.trained, strict=True):
+        for second, parameter in zip(moment, trained, strict=True):
             if parameter.grad is not None:
                 divide(sharding.local(parameter.grad), second.clone(), float(training["epsilon"]))
         rows = np.repeat(scored, texts.counted.astype(np.int64))
