@@ -90,8 +90,8 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
     if texts:
         yield from _texts(root, names, max(one["removed"] for one in lists))
     figure = paths.under(root, paths.CELL_FIGURE_PNG, **names, figure="diagnostics")
-    found = {"figure": figure, "page": paths.under(root, paths.RANKING, **names)}.items()
-    yield from _named((name, path.is_file() and path) for name, path in found)
+    files = {"figure": figure, "page": paths.under(root, paths.RANKING, **names)}.items()
+    yield from _named((name, path.is_file() and path) for name, path in files)
     if paths.under(root, paths.FRONTIER, **names).is_file():
         at = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{at}"

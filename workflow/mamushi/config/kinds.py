@@ -69,17 +69,14 @@ def _refuse_repeats(values: list[Any]) -> list[Any]:
 def resolve_path(path: Any) -> Any:
     """Return ``path`` with ``~`` and environment variables resolved, and spelled in one way; None
     if one is not set. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard, and
-    for a URL as ``copies.unsigned``."""
+    ``UserError`` as ``copies.unsigned``."""
     if not isinstance(path, str) or not path:
         return path or None
     if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
     if copies.is_remote(expanded):
-        try:
-            return copies.unsigned(expanded)
-        except UserError as error:
-            raise ValueError(f"it {error.problem}; {error.do}") from None
+        return copies.unsigned(expanded)
     if "{" in expanded or "}" in expanded:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
     return os.path.normpath(expanded)

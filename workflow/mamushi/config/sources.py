@@ -55,8 +55,8 @@ def local_vectors(model: Mapping[str, Any]) -> list[Path]:
         return []
     path = copies.local_path(place)
     pattern = path / "*" if path.is_dir() else path
-    found = [file for file in pattern.parent.glob(pattern.name) if file.suffix in VECTOR_ENDINGS]
-    return sorted(found) or [pattern]
+    shards = [file for file in pattern.parent.glob(pattern.name) if file.suffix in VECTOR_ENDINGS]
+    return sorted(shards) or [pattern]
 
 
 def vector_files(model: Mapping[str, Any]) -> list[str]:
