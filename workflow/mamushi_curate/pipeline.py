@@ -88,7 +88,7 @@ class Pipeline:
                 # Of labelled texts one stage writes those of all budgets.
                 at = {"beta": beta} if self.is_corpus else {}
                 self.want(paths.MANIFEST, selector=name, **at)
-        for name in selectors.token_rankings(self.config):
+        for name in selectors.ranked(self.config, tokens=True):
             for beta in self.budgets:
                 self.want(paths.SPANS, selector=name, beta=beta)
             self.want(paths.SPANS_MANIFEST, selector=name)
@@ -149,7 +149,7 @@ class Pipeline:
         """Return the files of a stage that its parameters' names do not say: patterns of ``paths``,
         with a selector where that is another one than the stage's."""
         config, texts, rankings = self.config, self.of_texts, self.ranking_pattern
-        ratio, tokens = config["removal"]["ratio"], selectors.token_rankings(config)
+        ratio, tokens = config["removal"]["ratio"], selectors.ranked(config, tokens=True)
         selector = at.get("selector", ratio)
         base = selectors.derives(config, selector)
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]

@@ -119,7 +119,7 @@ def lists(config: Config, axes: Config) -> list[str]:
     tokens to mask, and their manifests, at all ``budgets`` of the configuration: one job writes
     them all."""
     texts, every = of_texts(config, axes), {"budgets": budgets(config)}
-    tokens = {**axes, "selectors": [n for n in axes["selectors"] if of_tokens(config, n)]}
+    tokens = of_texts(config, axes, tokens=True)
     return [
         *(expand(texts, paths.REMOVAL) + expand(texts | every, paths.MANIFEST)),
         *(expand(tokens, paths.SPANS) + expand(tokens | every, paths.SPANS_MANIFEST)),

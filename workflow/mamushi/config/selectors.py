@@ -16,20 +16,15 @@ def of_tokens(config: Config, selector: str) -> bool:
     return selector in config["selectors"] and kind_of(config, selector).unit == "tokens"
 
 
-def of_texts(config: Config, axes: Config) -> dict[str, Any]:
-    """Return the axes with the selectors alone that rank texts."""
-    names = [name for name in axes["selectors"] if not of_tokens(config, name)]
+def of_texts(config: Config, axes: Config, tokens: bool = False) -> dict[str, Any]:
+    """Return the axes with the selectors alone that rank texts, or ``tokens``."""
+    names = [name for name in axes["selectors"] if of_tokens(config, name) == tokens]
     return {**axes, "selectors": names}
 
 
-def ranked(config: Config) -> list[str]:
-    """Return the grid's selectors that rank texts."""
-    return list(of_texts(config, config["grid"])["selectors"])
-
-
-def token_rankings(config: Config) -> list[str]:
-    """Return the grid's selectors that rank the tokens of texts."""
-    return [name for name in config["grid"]["selectors"] if of_tokens(config, name)]
+def ranked(config: Config, tokens: bool = False) -> list[str]:
+    """Return the grid's selectors that rank texts, or ``tokens``."""
+    return list(of_texts(config, config["grid"], tokens)["selectors"])
 
 
 def foreseen(config: Config) -> list[str]:

@@ -83,7 +83,7 @@ class Predict(Cell):
     selectors: list[str] = setting(of_selectors.foreseen)
     budgets: list[float] = setting(frontier_budgets)
     max_length: int = setting("models.{model}.training.max_length")
-    of_tokens: list[str] = setting(of_selectors.token_rankings)
+    of_tokens: list[str] = setting(lambda config: of_selectors.ranked(config, tokens=True))
 
 
 def predict(

@@ -12,7 +12,7 @@ from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.config import grid
-from mamushi.config.selectors import token_rankings
+from mamushi.config.selectors import ranked
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     configfiles = _run.required(args)
     changes = {"grid": {"selectors": args.selector}} if args.selector else {}
     config = _run.check(configfiles, changes)
-    tokens = token_rankings(config)
+    tokens = ranked(config, tokens=True)
     if tokens and args.selector:
         problem, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
         raise UserError(problem, where="--selector", do=do)
