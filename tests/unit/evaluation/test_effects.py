@@ -14,10 +14,10 @@ from mamushi.io.files import write_json
 from mamushi.io.tables import write_table
 from tests.support.score_files import domains, unknown_texts, write_examples
 
-N, MARGIN = 240, 0.02
+N, RANKED, MARGIN = 240, 40, 0.02
 AT = {"dataset": "d", "model": "m"}
 SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1}
-COST = {"ours": 0.1}
+COST = {"ours": 0.2}
 DEEP = {"random": 0.3, "random_2": 0.1, "ours": 0.0, "back": 0.6}
 """Share that is recovered of the gap without word frequencies, which is a quarter of the whole."""
 GRID: dict[str, Any] = {
@@ -26,14 +26,26 @@ GRID: dict[str, Any] = {
 
 
 def write_run(folder: Path, seeds: range) -> None:
-    """Write models that recover ``SHARE`` of a gap, at a ``COST`` of the retain domain in nats."""
+    """Write models that recover ``SHARE`` of a gap, at a ``COST`` of retain texts of the topic `b`,
+    in nats, and the lists of ``ours``."""
     rng, drawn = np.random.default_rng(0), np.random.default_rng(3)
     ids, forget = [f"t{i:03d}" for i in range(N)], np.arange(N) % 2 == 0
+    topic = np.array(["a" if i % 4 < 2 else "b" for i in range(N)])
     # Threads of three texts of a domain; the last half has none.
     threads = [f"g{i // 6}{i % 2}" if i < N // 2 else None for i in range(N)]
-    more = {"section": ["evaluation"] * N, "group": threads}
+    # Of the texts that are ranked, thirty are of the topic `a` and ten of `b`; those of the retain
+    # domain, and of another section, are in no list.
+    more = {
+        "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N + RANKED + 20)],
+        "section": ["evaluation"] * N + ["inference"] * RANKED + ["contamination"] * 20,
+        "group": [*threads, *[None] * (RANKED + 20)],
+        "label_topic": [*topic, *["a"] * 30, *["b"] * 30],
+        # Of the forget domain, nine texts have the first value.
+        "label_few": np.arange(N + RANKED + 20) > 17,
+    }
+    names, kinds = [f"r{i:02d}" for i in range(RANKED + 20)], ["forget"] * 50 + ["retain"] * 10
     examples = paths.under(folder, paths.EXAMPLES, dataset="d")
-    write_examples(examples, ids, domains(forget), text=["w w"] * N, **more)
+    write_examples(examples, ids + names, domains(forget) + kinds, **more)
     # One of them has nothing to predict.
     tokens = rng.integers(3, 20, N)
     tokens[5] = 0
@@ -42,9 +54,8 @@ def write_run(folder: Path, seeds: range) -> None:
     for seed in seeds:
         changes = {"beta0": (0.0 * opens, 0.0), "gold": (opens, 1.0)}
         for name, share in SHARE.items():
-            change = share * opens + ~forget * COST.get(name, 0.0)
-            arm = f"retrained/{name}/beta0.50"
-            changes[arm] = (change + 0.01 * rng.normal(), DEEP[name])
+            change = share * opens + (~forget & (topic == "b")) * COST.get(name, 0.0)
+            changes[f"retrained/{name}/beta0.50"] = change + 0.01 * rng.normal(), DEEP[name]
         for arm, (change, of_deep) in changes.items():
             at = {**AT, "seed": seed, "arm": arm}
             nll = (base + 0.05 * seed + change + 0.02 * rng.normal(size=N)) * tokens
@@ -56,6 +67,11 @@ def write_run(folder: Path, seeds: range) -> None:
             write_table(paths.under(folder, paths.NLL, **at), schemas.NLL, columns)
             card = {"steps": 60, "settings": {"training": {"steps": "aligned"}}}
             write_json(paths.under(folder, paths.CARD, **at), card)
+        # One seed lists 18 of `a` and 2 of `b`, the next 15 and 5.
+        listed = [*names[: 18 - 3 * seed], *names[30 : 32 + 3 * seed]]
+        rows = {"id": listed, "score": np.zeros(20), "rank": np.arange(20) + 1, **unknown_texts(20)}
+        of_list = {**AT, "seed": seed, "selector": "ours", "beta": "0.50"}
+        write_table(paths.under(folder, paths.REMOVAL, **of_list), schemas.REMOVALS, rows)
 
 
 def effects(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
@@ -120,79 +136,29 @@ def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
     assert longest["short"] < longest["medium"] < longest["long"]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Two seeds, in which retain texts of the topic `b` are predicted worse by 0.5 nats a token."""
-    folder, rng = tmp_path / "results", np.random.default_rng(0)
-    ids = [f"t{i:03d}" for i in range(N)]
-    topic = np.array(["a" if i % 4 < 2 else "b" for i in range(N)])
-    forget = np.arange(N) % 2 == 0
-    # Of the texts that are ranked, thirty are of the topic `a` and ten of `b`; those of the retain
-    # domain, and of another section, are in no list.
-    more = 60
-    columns = {
-        "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N + more)],
-        "section": ["evaluation"] * N + ["inference"] * 40 + ["contamination"] * 20,
-        "label_topic": [*topic, *["a"] * 30, *["b"] * 30],
-        # Of the forget domain, nine texts have the first value.
-        "label_few": np.arange(N + more) > 17,
-    }
-    write_examples(
-        paths.under(folder, paths.EXAMPLES, dataset="d"),
-        ids + [f"r{i:02d}" for i in range(more)],
-        [*domains(forget), *["forget"] * 50, *["retain"] * 10],
-        **columns,
-    )
-    tokens = rng.integers(1, 20, N)
-    for seed in (0, 1):
-        run = {**AT, "seed": seed}
-        beta0 = (3 + seed + rng.normal(0, 0.2, N)) * tokens
-        gold = beta0 + forget * tokens
-        after = beta0 + (~forget & (topic == "b")) * 0.5 * tokens + rng.normal(0, 0.1, N) * tokens
-        for arm, nll in {"beta0": beta0, "gold": gold, "retrained/vmf/beta0.50": after}.items():
-            columns = {"id": ids, "tokens": tokens, "nll": nll, "deep": [None] * N}
-            write_table(paths.under(folder, paths.NLL, **run, arm=arm), schemas.NLL, columns)
-        # One seed lists 18 of `a` and 2 of `b`, the other 15 and 5.
-        names = [f"r{i:02d}" for i in [*range(18 - 3 * seed), *range(30, 32 + 3 * seed)]]
-        listed = {"id": names, "score": np.zeros(20), "rank": np.arange(20) + 1}
-        at = paths.under(folder, paths.REMOVAL, **run, selector="vmf", beta="0.50")
-        write_table(at, schemas.REMOVALS, {**listed, **unknown_texts(20)})
-    return folder
-
-
-def subgroups(root: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Return the table's rows by domain, column and value."""
-    grid = {**GRID, "seeds": [0, 1], "selectors": ["vmf"]}
-    rows = subgroups_table(grid, ["vmf"], root).to_pylist()
-    return {(row["domain"], row["subgroup"], row["value"]): row for row in rows}
-
-
-def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
-    rows = subgroups(root)
+def test_who_pays_and_who_is_listed(tmp_path: Path) -> None:
+    write_run(tmp_path, range(2))
+    grid = {**GRID, "seeds": [0, 1], "selectors": ["ours"]}
+    table = subgroups_table(grid, ["ours"], tmp_path).to_pylist()
+    rows = {(row["domain"], row["subgroup"], row["value"]): row for row in table}
     pays, other = rows["retain", "label_topic", "b"], rows["retain", "label_topic", "a"]
     assert (pays["texts"], pays["seeds"], pays["beta"]) == (60, 2, 0.5)
-    assert 0 < pays["to_beta0_low"] < pays["to_beta0"] == pytest.approx(0.5, abs=0.05)
+    assert 0 < pays["to_beta0_low"] < pays["to_beta0"] == pytest.approx(0.2, abs=0.05)
     assert other["to_beta0_low"] < 0 < other["to_beta0_high"]
-    assert rows["forget", "all", "all"]["to_gold"] == pytest.approx(-1.0, abs=0.05)
-    assert rows["retain", "all", "all"]["to_beta0"] == pytest.approx(0.25, abs=0.08)
-    # Gold is a nat a token above beta 0 everywhere in the forget domain, the removal nowhere.
     every = rows["forget", "all", "all"]
-    assert every["recovered_low"] < 0 < every["recovered_high"] < 0.1
+    assert every["recovered_low"] < 0.8 < every["recovered_high"]
+    assert every["to_gold_low"] < -0.2 * 0.4 < every["to_gold_high"]
     # Too few texts for an interval, and so for a share.
     few = rows["forget", "label_few", "0"]
     assert (few["texts"], few["to_gold_low"], few["recovered"]) == (9, None, None)
-
-
-def test_a_list_is_told_by_the_parts_of_the_forget_domain(root: Path) -> None:
-    rows, names = subgroups(root), ("ranked", "listed", "of_list")
-    told = {key: tuple(row[name] for name in names) for key, row in rows.items()}
-    assert told["forget", "all", "all"] == (40, 0.5, 1.0)
-    a, b = told["forget", "label_topic", "a"], told["forget", "label_topic", "b"]
+    shares = {key: (row["ranked"], row["listed"], row["of_list"]) for key, row in rows.items()}
+    assert shares["forget", "all", "all"] == (40, 0.5, 1.0)
+    a, b = shares["forget", "label_topic", "a"], shares["forget", "label_topic", "b"]
     assert a == (30, pytest.approx(0.55), pytest.approx(33 / 40))
     assert b == (10, pytest.approx(0.35), pytest.approx(7 / 40))
     # By the lengths of the held-out texts: up to 4 words are short.
-    short = sum(i % 9 + 2 <= 4 for i in range(N, N + 40))
-    assert told["forget", "words", "short"][0] == short
+    short = sum(i % 9 + 2 <= 4 for i in range(N, N + RANKED))
+    assert shares["forget", "words", "short"][0] == short
     # None of those that are ranked has this value.
-    assert told["forget", "label_few", "0"] == (0, None, None)
-    assert {values for key, values in told.items() if key[0] == "retain"} == {(None,) * 3}
+    assert shares["forget", "label_few", "0"] == (0, None, None)
+    assert {of_list for key, of_list in shares.items() if key[0] == "retain"} == {(None,) * 3}

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import trained_metadata
 from mamushi.io.tables import write_table
@@ -165,6 +166,20 @@ def test_a_limit_of_texts_is_moved_by_what_the_tokens_are_above_them() -> None:
             "neggrad_plus", None, listed, retain, total=3, all_forget=forget, **changes
         )
         assert outcome.stopped_at == stopped
+
+
+def test_a_loss_that_is_not_finite_names_the_step_before_its_update() -> None:
+    poisoned, calls = start(), 0
+
+    def poison(module: torch.nn.Module, inputs: Any, states: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return states * float("nan") if calls == 4 else states
+
+    poisoned.base_model.norm.register_forward_hook(poison)
+    with pytest.raises(UserError, match=r"neggrad_plus: the loss is nan at step 4;"):
+        run("neggrad_plus", poisoned)
+    assert_same(run("neggrad_plus", total=3)[0], poisoned)
 
 
 def test_a_misspelt_flag_of_a_plug_in_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
