@@ -67,17 +67,6 @@ def test_a_claim_against_several_is_as_sure_as_the_hardest(run: Any, family: Any
     assert not against.towards and against.p < 0.05
 
 
-def test_alike_is_shown_by_a_margin_and_not_by_a_large_p(run: Any, family: Any) -> None:
-    measured = measures.Measured(run, family)
-    for margin, is_alike in ((5.0, True), (1e-6, False)):
-        claim = msgspec.structs.replace(
-            family.claims["mamushi_random"], expect="alike", margin=margin
-        )
-        tried = claims.try_claim(claim, measured)
-        assert tried.effects["random"].p < 0.05
-        assert (tried.towards and tried.p < 0.05) == is_alike
-
-
 def test_the_pages_and_the_numbers_are_those_of_the_archive(runs: Any) -> None:
     """Every number: a block that is made again is the block that stands there."""
     blocks = page.make_blocks(runs)

@@ -9,7 +9,6 @@ from mamushi.evidence.calibration import (
     PARTS,
     RatioScores,
     discrimination,
-    platt,
 )
 from mamushi.evidence.frontier import Frontier, removal_order
 from mamushi.selection.folds import stratified_folds
@@ -51,28 +50,18 @@ def test_the_offsets_of_folds_are_taken_out() -> None:
     assert np.abs(ratio(shifted, np.zeros_like(fold)) - ratio(exactly, fold)).mean() > 0.7
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_platt_is_a_logistic_regression_less_the_prior(weighted: bool) -> None:
-    exactly, forget = normals(300, 900, 1.5)
-    weights = np.random.default_rng(0).integers(0, 3, 1200).astype(float)
-    weights = weights if weighted else np.ones(1200)
-    score, nowhere = 100 + 0.01 * exactly, np.zeros(1200, dtype=np.int64)
-    found = platt(score, forget, nowhere, weights)
-    x = ((score - 100) / 0.01)[:, None]
-    wanted = LogisticRegression(C=1e8, tol=1e-10).fit(x, forget, sample_weight=weights)
-    prior = np.log(weights[forget].sum() / weights[~forget].sum())
-    assert found == pytest.approx(wanted.decision_function(x) - prior, abs=1e-5)
-
-
-def test_a_ratio_comes_from_a_fit_to_other_texts() -> None:
+def test_a_ratio_is_a_logistic_regression_of_other_texts_less_the_prior() -> None:
+    """Where texts occur more than once, one of all."""
     exactly, forget = normals(80, 160, 1.0)
-    estimate = RatioScores(exactly, forget, np.zeros(240, np.int64)).estimate().log_ratio
+    x, scores = exactly[:, None], RatioScores(100 + 0.01 * exactly, forget)
+    times = np.random.default_rng(0).integers(0, 3, 240).astype(float)
     dealt = stratified_folds(forget, PARTS, PARTED)
-    for number in range(PARTS):
-        out = dealt == number
-        others = LogisticRegression(C=1e8, tol=1e-10).fit(exactly[~out, None], forget[~out])
-        wanted = others.decision_function(exactly[out, None]) - np.log(64 / 128)
-        assert estimate[out] == pytest.approx(wanted, abs=1e-4)
+    parts = [(dealt == number, (dealt != number) * 1.0, None) for number in range(PARTS)]
+    for out, weights, again in (*parts, (dealt >= 0, times, times)):
+        fitted = LogisticRegression(C=1e8, tol=1e-10).fit(x, forget, sample_weight=weights)
+        prior = np.log(weights[forget].sum() / weights[~forget].sum())
+        found = scores.estimate(again).log_ratio[out]
+        assert found == pytest.approx(fitted.decision_function(x[out]) - prior, abs=1e-4)
 
 
 # What scores have lost ----------------------------------------------------------------------------

@@ -38,7 +38,6 @@ def test_frequencies_and_overlaps_by_hand() -> None:
 
 def test_an_excerpt_is_folded_masked_and_cut() -> None:
     assert excerpt("  Well,\n\tdamn \u2028 it ") == "Well, d*** it"
-    assert excerpt("x" * 300) == "x" * 300
     assert excerpt("x" * 301) == "x" * 299 + "…"
     # A listed word that the cut goes through stays masked.
     assert excerpt("ab crap", 6) == "ab c*…"
