@@ -129,13 +129,19 @@ def evaluation_of(arm):
     return [] if config["keep_checkpoints"] else settings("evaluate", "model", arm=arm)
 
 
+@cache
+def files_of_arm(model, name):
+    """The files of an arm by their kinds, in any cell of a model."""
+    return arms.arm_files(config, model, name)
+
+
 def arm_files(*kinds, arm="{arm}"):
     """Inputs by their names: the files of these kinds that an arm is made and opened from, that of the
     wildcards or `arm`, in which they may stand."""
 
     def find(kind, wildcards):
         name = arm.format(**wildcards)
-        return arms.arm_files(config, wildcards.model, name).get(kind, [])
+        return files_of_arm(wildcards.model, name).get(kind, [])
 
     return {kind: partial(find, kind) for kind in kinds}
 
