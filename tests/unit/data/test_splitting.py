@@ -7,27 +7,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.splitting import apportion, limited, split_sections
+from mamushi.data.splitting import limited, split_sections
 
 PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
 NO_LIMIT = {"forget": None, "retain": None}
 SHARES = st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any)
-
-
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=40), SHARES)
-def test_apportion_meets_the_shares_in_each_stratum_and_in_all(
-    sizes: list[int], parts: list[int]
-) -> None:
-    shares = np.array(parts) / sum(parts)
-    owed, total = np.zeros(3), np.zeros(3)
-    for n in sizes:
-        counts, owed = apportion(n, shares, owed)
-        assert counts.sum() == n
-        assert (counts >= 0).all()
-        assert (np.abs(counts - n * shares) < 1).all()
-        total += counts
-    np.testing.assert_allclose(owed, sum(sizes) * shares - total, atol=1e-6)
-    assert (np.abs(owed) < 2).all()
 
 
 @given(
@@ -44,6 +28,10 @@ def test_split_is_stratified_and_repeatable(
     counts = Counter(zip(rows, sections, strict=True))
     for (cell, size), (name, share) in product(Counter(rows).items(), shares.items()):
         assert abs(counts[cell, name] - size * share) < 1
+    for domain, (name, share) in product((True, False), shares.items()):
+        # So do all strata together.
+        there = sum(counts[(domain, stratum), name] for stratum in "abc")
+        assert abs(there - share * sum(forget == domain for forget, _ in rows)) < 2
     assert sections.tolist() == split_sections(*how).tolist()
 
 

@@ -18,21 +18,6 @@ from mamushi.io.domains import SECTIONS
 _TOLERANCE = 1e-9
 
 
-def apportion(
-    n: int, shares: NDArray[np.float64], owed: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Divide ``n`` rows by largest remainder: counts that sum to ``n``, and what each section is
-    owed then. What it was ``owed`` from earlier strata is part of its remainder, so that many small
-    strata meet the shares in total."""
-    quota = n * shares
-    counts = np.floor(quota + _TOLERANCE).astype(np.int64)
-    # Only a section whose quota is not whole may be rounded up; so no count is off by 1 or more.
-    remainders = np.where(quota - counts > _TOLERANCE, quota - counts + owed, -np.inf)
-    for section in np.argsort(-np.round(remainders, 9), kind="stable")[: n - counts.sum()]:
-        counts[section] += 1
-    return counts, owed + quota - counts
-
-
 def split_sections(
     forget: NDArray[np.bool_],
     strata: Sequence[str],
@@ -68,11 +53,17 @@ def split_sections(
     for domain, stratum in sorted(cells):
         rows = cells[domain, stratum]
         grouped_parts, left = placed[rows][placed[rows] >= 0], portions
+        n = len(rows) - len(grouped_parts)
         if len(grouped_parts):
             due = len(rows) * portions - np.bincount(grouped_parts, minlength=len(names))
             left = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), _TOLERANCE)
-            owed[domain] += due - (len(rows) - len(grouped_parts)) * left
-        counts, owed[domain] = apportion(len(rows) - len(grouped_parts), left, owed[domain])
+            owed[domain] += due - n * left
+        # By largest remainder, with what is owed from earlier strata, so that many small ones meet
+        # the shares in total. Only a quota that is not whole is rounded up: no count is off by 1.
+        counts = np.floor((quota := n * left) + _TOLERANCE).astype(np.int64)
+        remainder = np.where(quota - counts > _TOLERANCE, quota - counts + owed[domain], -np.inf)
+        counts[np.argsort(-np.round(remainder, 9), kind="stable")[: n - counts.sum()]] += 1
+        owed[domain] = owed[domain] + quota - counts
         shuffled = _generator(seed, "split", domain, stratum).permutation(rows[placed[rows] < 0])
         sections[shuffled] = np.repeat(names, counts)
     return sections
