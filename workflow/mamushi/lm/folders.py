@@ -14,11 +14,11 @@ from transformers.utils import logging as transformers_logging
 
 from mamushi.errors import UserError, located
 from mamushi.io.files import read_plain_json
-from mamushi.io.model_files import source_mistake
 
 # Without one of these, transformers makes an empty tokenizer up instead of complaining.
 VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
+PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 transformers_logging.set_verbosity_error()
@@ -55,9 +55,23 @@ def fetch(
 
 def check_config(folder: Path) -> dict[str, Any]:
     """Return ``config.json`` of a causal language model that may be opened, else ``UserError``."""
-    if mistake := source_mistake(str(folder)):
-        raise UserError(mistake, where=folder)
-    config: dict[str, Any] = read_plain_json(folder / "config.json")
+    names = [file.name for file in folder.iterdir()]
+    config: dict[str, Any] = {}
+    if "config.json" in names:
+        config = read_plain_json(folder / "config.json")
+    problem, pickled = None, [name for name in names if name.endswith(PICKLE_ENDINGS)]
+    # Also beside a model: transformers would open the one that the adapters name.
+    if "adapter_config.json" in names:
+        problem = "holds adapters (LoRA) and not the model; merge them into it by peft"
+    elif "config.json" not in names:
+        problem = "this folder holds no model (no config.json); give what save_pretrained wrote"
+    elif "quantization_config" in config:
+        problem = "its weights are quantised, and cannot be trained; give those before that"
+    elif pickled and not any(name.endswith(".safetensors") for name in names):
+        problem = f"its weights are pickle files ({pickled[0]}), which can run code"
+        problem += " when they are opened; save them again with save_pretrained"
+    if problem:
+        raise UserError(problem, where=folder)
     kind, architectures = config.get("model_type"), config.get("architectures") or []
     known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     causal = {c for names in known.values() for c in ([names] if isinstance(names, str) else names)}

@@ -17,11 +17,13 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.files import IS_SECONDARY, read_json, read_plain_json
-from mamushi.io.model_files import INDEX, positions
 from mamushi.lm import device, head, parameters, sharding
 from mamushi.lm.folders import check_config, descriptions, fetch, read_model, read_tokenizer
 from mamushi.lm.storage import overlay, writing_safetensors
 from mamushi.lm.tokens import first_token
+
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
+"""What configurations call the number of a model's positions."""
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:
@@ -41,9 +43,10 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     model = read_model(folder, device_map="meta")
     text = model.config.get_text_config(decoder=True)
     output, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-    index, weights = folder / INDEX, {"model.safetensors"}
+    index, weights = folder / "model.safetensors.index.json", {"model.safetensors"}
     if index.is_file():
         weights = set(read_plain_json(index)["weight_map"].values())
+    lengths = (text.to_dict().get(name) for name in POSITIONS)
     files = [*descriptions(folder), *(folder / file for file in sorted(weights))]
     return {
         "name": name,
@@ -54,7 +57,8 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "hidden_size": text.hidden_size,
         "layers": len(parameters.decoder_blocks(model)),
         "vocabulary_size": embedding.weight.shape[0],
-        "max_positions": positions(text.to_dict()),
+        # None where texts may be of any length, as with states (Mamba) or distances (ALiBi).
+        "max_positions": next((n for n in lengths if isinstance(n, int)), None),
         "tied": output is not None and output.weight is embedding.weight,
         "bos_token_id": first_token(tokenizer),
         "pad_token_id": padding(tokenizer),

@@ -11,12 +11,13 @@ from mamushi.errors import UserError
 from mamushi.io.digests import content_digests, fingerprint
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import atomic, read_json, write_json
-from mamushi.io.model_files import MODEL_FILES
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import open_arm
 
 GPU = ("embed",)
+MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
+"""Endings of the files in a model's folder that are looked at."""
 BLOCK = 131072
 """Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
 
