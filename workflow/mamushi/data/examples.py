@@ -73,16 +73,10 @@ def build_examples(
     for name in SECTIONS:
         if shares.get(name) or name in raw.section:
             _check_domains(chosen.forget[section == name], f"in section {name!r}")
-    table, stays, steps = _table(chosen, section), np.ones(len(gone), dtype=bool), []
-    for reason, step in STEPS.items():
-        stays &= gone != reason
-        # What copies say of a text is known once they are.
-        forget = read if step in ("read", "empty") else raw.forget
-        dropped = _by_domain(forget[gone == reason])
-        steps.append({"step": step, "kept": _by_domain(forget[stays]), "dropped": dropped})
+    table = _table(chosen, section)
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
-        **{"left_out": dict(raw.dropped), "steps": steps},
+        **{"left_out": dict(raw.dropped), "steps": _steps(gone, read, raw.forget)},
         "sections": {
             name: _by_domain(chosen.forget[section == name]) for name in SECTIONS if name in section
         },
@@ -135,6 +129,20 @@ def _table(raw: Raw, section: NDArray[np.object_]) -> pa.Table:
             values = pa.array(values.to_pylist())
         columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values
     return pa.table(columns)
+
+
+def _steps(
+    gone: NDArray[np.object_], read: NDArray[np.bool_], joined: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    """Return what each step kept and dropped of either domain: as it was ``read`` until copies are
+    ``joined``, which may say of a text what it is."""
+    stays, steps = np.ones(len(gone), dtype=np.bool_), []
+    for reason, step in STEPS.items():
+        stays &= gone != reason
+        forget = read if step in ("read", "empty") else joined
+        dropped = _by_domain(forget[gone == reason])
+        steps.append({"step": step, "kept": _by_domain(forget[stays]), "dropped": dropped})
+    return steps
 
 
 def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
