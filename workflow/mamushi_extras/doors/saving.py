@@ -170,7 +170,12 @@ def write_scorer(listed: Path, out: Path) -> None:
             do = "rank by words alone, or by a model as it is"
             raise UserError(problem, where=embeddings, do=do)
         expected[card] = embedded["inputs"]["model_card"]
-        vectors = _described(how, card)
+        about = read_json(card)
+        names = ("pooling", "skip_bos", "max_length", "precision", "layer")
+        vectors = {name: how[name] for name in names}
+        vectors |= {name: about[name] for name in ("revision", "digests", "source")}
+        if about["revision"] is None:
+            vectors["source"] = str((card.parent / about["source"]).resolve())
     for path, digest in expected.items():
         if digests.of(path) != digest:
             do = "put the file of this run back, or rank again"
@@ -197,14 +202,3 @@ def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> Non
     tensors = {name: np.ascontiguousarray(array) for name, array in weights.items()}
     with atomic(out) as draft:
         save_file(tensors, draft, metadata=header(metadata))
-
-
-def _described(how: Mapping[str, Any], model_card: Path) -> dict[str, Any]:
-    """Return how texts become the vectors that are weighed."""
-    card = read_json(model_card)
-    source = card["source"]
-    if card["revision"] is None:
-        source = str((model_card.parent / source).resolve())
-    names = ("pooling", "skip_bos", "max_length", "precision", "layer")
-    of_card = {name: card[name] for name in ("revision", "digests")}
-    return {**{name: how[name] for name in names}, "source": source, **of_card}

@@ -6,7 +6,7 @@ scored by itself, so that its score does not depend on which others are scored b
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,6 @@ UNITS, COMPONENTS = OF_WORDS = ("units", "components")
 WORDS, CHARACTERS = NGRAMS = ("words", "characters")
 BATCH_TOKENS = 16384
 """Tokens of a forward pass."""
-
-
-def count_features(kinds: Iterable[str], texts: Sequence[str]) -> dict[str, sparse.csr_matrix]:
-    """Count the features of some kinds in each text."""
-    counts: dict[str, sparse.csr_matrix] = {}
-    if {*NGRAMS} & {*kinds}:
-        counts |= zip(NGRAMS, count_ngrams(texts), strict=True)
-    if {*OF_WORDS} & {*kinds}:
-        counts |= dict.fromkeys(OF_WORDS, count_words(texts))
-    return counts
 
 
 def open_embedder(
@@ -110,7 +100,11 @@ class Scorer:
         if self.embed is not None and self.vectors is not None:
             total += self.embed(texts) @ self.vectors
         says = np.full(len(texts), self.embed is not None)
-        counts = count_features(self.words, texts)
+        counts: dict[str, sparse.csr_matrix] = {}
+        if {*NGRAMS} & self.words.keys():
+            counts |= zip(NGRAMS, count_ngrams(texts), strict=True)
+        if {*OF_WORDS} & self.words.keys():
+            counts |= dict.fromkeys(OF_WORDS, count_words(texts))
         for kind, (columns, weights, rarity) in self.words.items():
             x = rarity.transform(counts[kind][:, columns])
             total += x @ weights

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
 ScoresByText = list[NDArray[np.float32] | None]
@@ -27,11 +26,6 @@ class TokenPool:
     contamination: TokenSet
     groups: GroupCodes | None = None
     influence: ScoresByText | None = None
-
-    @property
-    def forget(self) -> NDArray[np.int64]:
-        """Return the places of the forget texts, (n1,)."""
-        return np.flatnonzero(self.texts.domains == FORGET)
 
 
 def highest_spans(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mamushi.io.domains import FORGET
+
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import ScoresByText, TokenPool
 
@@ -19,6 +21,7 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     import numpy as np
 
     rng, drawn = np.random.default_rng(seed), {}
-    for place in sorted(pool.forget, key=lambda place: str(pool.texts.ids[place])):
+    forget = np.flatnonzero(pool.texts.domains == FORGET).tolist()
+    for place in sorted(forget, key=lambda place: str(pool.texts.ids[place])):
         drawn[place] = rng.random(len(pool.texts.places_of(place)), dtype=np.float32)
     return [drawn.get(place) for place in range(len(pool.texts))]
