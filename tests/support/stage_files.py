@@ -170,10 +170,7 @@ def listed(path: Path, root: Path, ids: Sequence[str]) -> Path:
         "rank": pa.array(range(1, len(ids) + 1), pa.int64()),
         "score": pa.array([-float(rank) for rank in range(len(ids))], pa.float64()),
         **unknown_texts(len(ids)),
-        "text_sha256": pa.array(
-            text_digests([read_table(root / "examples.parquet", schemas.EXAMPLES)], ids),
-            pa.string(),
-        ),
+        "text_sha256": pa.array(text_digests(root / "examples.parquet", ids), pa.string()),
     }
     write_table(path, schemas.REMOVALS, columns)
     return path

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.errors import located
 from mamushi.evaluation.masking import mask
 from mamushi.io import digests, paths, schemas
 from mamushi.io.domains import FORGET
@@ -27,7 +26,7 @@ from mamushi.io.names import label, list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE_REFIT, Refit
-from mamushi.selection.removals import budget_size
+from mamushi.selection.removals import budget_size, read_texts_of
 
 EXCERPT = 300
 Ranks = NDArray[np.int64]
@@ -63,18 +62,6 @@ def read_manifests(root: Path, pattern: str) -> tuple[list[dict[str, Any]], list
         wildcards.pop("root")
         (earlier if is_earlier(root, wildcards, inputs) else current).append(manifest)
     return current, earlier
-
-
-def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
-    """Read the texts of ``ids``, in their order, as they are. Raises ``KeyError`` for an id that
-    the table ``examples`` lacks."""
-    listed = pa.array(ids, pa.string())
-    text_of: dict[str, str] = {}
-    for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
-        asked = group.filter(pc.is_in(group["id"], value_set=listed))
-        text_of |= zip(asked["id"].to_pylist(), asked["text"].to_pylist(), strict=True)
-    with located(f"{examples} has no example"):
-        return [text_of[name] for name in ids]
 
 
 def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:

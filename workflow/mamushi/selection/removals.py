@@ -2,14 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mamushi.errors import UserError
+from mamushi.io import schemas
 from mamushi.io.digests import of_text
+from mamushi.io.tables import read_groups
 
 
 def budget_size(beta: float | str, n1: int) -> int:
@@ -55,18 +58,24 @@ def removal_list(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
     return first
 
 
-def text_digests(examples: Iterable[pa.Table], ids: Sequence[str]) -> list[str]:
-    """Return the digests of the texts ``ids``, in their order, from parts of the table
-    ``examples``. Raises ``UserError`` for an id that it lacks."""
-    digests: dict[str, str] = {}
+def read_texts_of(
+    examples: str | Path, ids: Sequence[str], of: Callable[[str], str] = str
+) -> list[str]:
+    """Read the texts of ``ids``, in their order, or what ``of`` makes of each. Raises ``UserError``
+    for an id that the table ``examples`` lacks."""
+    read: dict[str, str] = {}
     listed = pa.array(ids, pa.string())
-    for group in examples:
+    for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
         rows = group.filter(pc.is_in(group["id"], listed))
-        texts = map(of_text, rows["text"].to_pylist())
-        digests.update(zip(rows["id"].to_pylist(), texts, strict=True))
-    if missing := [name for name in ids if name not in digests]:
-        raise UserError(f"the examples lack {missing[0]!r}, which is ranked")
-    return [digests[name] for name in ids]
+        read |= zip(rows["id"].to_pylist(), map(of, rows["text"].to_pylist()), strict=True)
+    if missing := [name for name in ids if name not in read]:
+        raise UserError(f"has no example {missing[0]!r}, which is ranked", where=examples)
+    return [read[name] for name in ids]
+
+
+def text_digests(examples: str | Path, ids: Sequence[str]) -> list[str]:
+    """Read the digests of the texts ``ids``, in their order."""
+    return read_texts_of(examples, ids, of_text)
 
 
 def digest_of_ids(ids: Sequence[str]) -> str:

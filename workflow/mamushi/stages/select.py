@@ -143,8 +143,7 @@ def remove(
         raise other_examples(examples, scores)
     # Empty where the budget is less than one text, as one between two budgets of a sweep may be.
     table = removal_list(ranking, copies, budget_of(settings.beta, ranking))
-    texts = parquet.read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-    digests = text_digests(texts, table["id"].to_pylist())
+    digests = text_digests(examples, table["id"].to_pylist())
     table = table.append_column("text_sha256", pa.array(digests, pa.string()))
     metadata = {"provenance": job.origin, "rows": about["rows"]}
     parquet.write_table(out, schemas.REMOVALS, table, metadata=metadata)
@@ -217,8 +216,7 @@ def manifests(
     ranking, ranked = parquet.read_table(scores, schemas.SCORES), parquet.read_metadata(scores)
     sizes = [budget_of(beta, ranking) for beta in settings.budgets]
     first = ranking.filter(pc.less_equal(ranking["rank"], max(sizes))).sort_by("rank")
-    groups = parquet.read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-    texts = text_digests(groups, first["id"].to_pylist())
+    texts = text_digests(examples, first["id"].to_pylist())
     ratio, stable = read_calibrated(calibrated), parquet.read_metadata(stability)
     copies = parquet.read_table(duplicates, schemas.DUPLICATES)
     embedded, scored = ranked["embedded"], ranked["provenance"]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mamushi.errors import UserError, located
 from mamushi.io import schemas, tabular
-from mamushi.io.tables import MARK, read_groups, read_table
+from mamushi.io.tables import MARK, read_table
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.selection.removals import text_digests
 
@@ -99,8 +99,7 @@ def listed_texts(forget: TokenSet, path: Path, examples: Path) -> TokenSet:
         are = f"of its {len(ids)} ids are no forget texts of the inference section"
         raise UserError(f"{rows.null_count} {are}, the first is {unknown!r}", where=path)
     if digests:
-        groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-        for name, *both in zip(ids, digests, text_digests(groups, ids), strict=True):
+        for name, *both in zip(ids, digests, text_digests(examples, ids), strict=True):
             if both[0] != both[1]:
                 raise UserError(f"its text {name!r} is another one than in {examples}", where=path)
     return subset(forget, np.sort(rows.to_numpy()).astype(np.int64))

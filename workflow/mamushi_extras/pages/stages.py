@@ -37,12 +37,13 @@ def ranking(
     from functools import partial
 
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.evidence.ranking import rankings, read_texts_of
+    from mamushi.evidence.ranking import rankings
     from mamushi.evidence.verdict import ranking_words, separation_by
     from mamushi.io import schemas
     from mamushi.io.files import write_text
     from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.refits import read_refits
+    from mamushi.selection.removals import read_texts_of
     from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
     dependence = None if calibrated is None else read_calibrated(calibrated).texts

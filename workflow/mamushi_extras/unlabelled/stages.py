@@ -67,7 +67,7 @@ def corpus_manifest(
     from mamushi.evidence.verdict import separation
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
-    from mamushi.io.tables import read_groups, read_metadata, read_table
+    from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.refits import read_refits
     from mamushi.selection.removals import budget_of, digest_of_ids, removal_list, text_digests
     from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
@@ -83,9 +83,7 @@ def corpus_manifest(
     corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
     copies = read_table(duplicates, schemas.DUPLICATES)
     listed = removal_list(ranking, copies, budget_of(beta, ranking))
-    digests = text_digests(
-        read_groups(examples, schemas.EXAMPLES, ["id", "text"]), listed["id"].to_pylist()
-    )
+    digests = text_digests(examples, listed["id"].to_pylist())
     embedded = about["embedded"]
     inputs = {**embedded["inputs"], **about["provenance"]["inputs"], **job.origin["inputs"]}
     provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}

@@ -65,10 +65,9 @@ def draw_audit(args: argparse.Namespace) -> None:
     """Write the audit and its page."""
     import numpy as np
 
-    from mamushi.evidence.ranking import read_texts_of
     from mamushi.io.digests import fingerprint
     from mamushi.io.files import read_json, write_json, write_text
-    from mamushi.selection.removals import digest_of_ids
+    from mamushi.selection.removals import digest_of_ids, read_texts_of
     from mamushi_curate.listed import read_list
     from mamushi_extras.audit import auditing
     from mamushi_extras.pages import ranking_page
