@@ -26,9 +26,6 @@ from mamushi_cluster.commands import _run
 from mamushi_cluster.record import Record
 from mamushi_extras.influence.adds import by_influence
 
-FIGURE = "diagnostics"
-"""The figure of a cell that shows how far the scores of the two domains are apart."""
-CELL_FIGURE = paths.CELL_FIGURE.replace("{figure}", FIGURE)
 MAKERS = {
     **dict.fromkeys((paths.EXAMPLES, paths.DUPLICATES), "examples"),
     **{paths.MODEL_CARD: "model-card", paths.TOKENS: "tokens", paths.EMBEDDINGS: "embed"},
@@ -37,7 +34,6 @@ MAKERS = {
     **{paths.TOKEN_SCORES: "token-scores", paths.SPANS: "spans", paths.INFLUENCE: "influence"},
     **{paths.SPANS_MANIFEST: "token-manifests", paths.CALIBRATED: "calibrate"},
     **{paths.FRONTIER: "frontier", paths.PREDICTED: "predict", paths.RANKING: "ranking"},
-    CELL_FIGURE: "figure",
 }
 """The stage that makes the files of a pattern."""
 USUAL = {
@@ -45,11 +41,9 @@ USUAL = {
     **{"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS, "embeddings": paths.EMBEDDINGS},
     **{"scores": paths.SCORES, "posterior": paths.POSTERIOR, "stability": paths.STABILITY},
     **{"calibrated": paths.CALIBRATED, "checks": paths.CALIBRATION, "influence": paths.INFLUENCE},
-    **{"ratio": paths.SCORES, "cache": "results/downloads/{dataset}", "tables": "results/"},
+    **{"ratio": paths.SCORES, "cache": "results/downloads/{dataset}"},
 }
 """By the name of an option that a stage needs, its file where nothing else is said."""
-SETTINGS = {"influence": {"role": "beta0"}, "figure": {"name": FIGURE}}
-"""What settings of a stage are asked for by, beside the wildcards of its file."""
 
 
 class Pipeline:
@@ -93,22 +87,12 @@ class Pipeline:
                 self.want(paths.SPANS, selector=name, beta=beta)
             self.want(paths.SPANS_MANIFEST, selector=name)
 
-    def want_page(self) -> None:
-        """Plan the page to browse the ranking, where the room of pages is there."""
-        if "ranking" in stages():
-            self.want(paths.RANKING)
-
     def want_advice(self) -> None:
         """Plan what is to be expected of lists of labelled texts: frontier and prediction."""
         if not self.is_corpus:
             self.want(paths.FRONTIER)
             if self.is_language_model:
                 self.want(paths.PREDICTED)
-
-    def want_figure(self) -> None:
-        """Plan the figure of the scores."""
-        self.want(paths.SCORES, selector=self.config["removal"]["ratio"])
-        self.want(CELL_FIGURE)
 
     def make_likely_list(self, name: str) -> str:
         """Write the list of all that is more likely than not of the domain, with its manifest.
@@ -204,7 +188,8 @@ class Pipeline:
             placed = self._place(patterns[parameter.name], at)
             is_single = isinstance(placed, list) and not parameter.is_list
             files[parameter.name] = next(iter(placed), None) if is_single else placed
-        wildcards = {**at, **SETTINGS.get(stage.name, {})}
+        # Influence is measured along the training of beta 0, or at the model's weights.
+        wildcards = {**at, "role": "beta0"} if stage.name == "influence" else at
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))

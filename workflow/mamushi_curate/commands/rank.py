@@ -20,7 +20,7 @@ from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.registry import tree
 from mamushi_cluster.commands import _run
-from mamushi_curate.pipeline import FIGURE, fits_one_process, open_pipeline
+from mamushi_curate.pipeline import fits_one_process, open_pipeline
 
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
 """What is laid over a configuration to do without refits."""
@@ -70,7 +70,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
         if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):
             lists = pipeline(_run.check([args.out, QUICK]))
             lists.want_lists()
-            lists.want_page()
+            lists.want(paths.RANKING)
             lists.make()
             if not args.quick and not args.json:
                 show.show(paths.RESULTS)
@@ -78,8 +78,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
         if not args.quick:
             ranking = pipeline(config)
             ranking.want_lists()
-            ranking.want_page()
-            ranking.want_figure()
+            ranking.want(paths.RANKING)
             ranking.want_advice()
             ranking.make()
             for name in ranking.of_texts if ranking.is_corpus else ():
@@ -99,8 +98,7 @@ def _rank_by_workflow(
     labelled = [cell for cell in cells if cell not in corpora]
     patterns = [(paths.RANKING, cells)]
     if not args.quick:
-        figure = paths.CELL_FIGURE.replace("{figure}", FIGURE)
         predicted = [cell for cell in labelled if not grid.no_language_model(config, cell["model"])]
-        patterns += [(figure, cells), (paths.FRONTIER, labelled), (paths.PREDICTED, predicted)]
+        patterns += [(paths.FRONTIER, labelled), (paths.PREDICTED, predicted)]
     targets = ["removals", *(path.format(**cell) for path, several in patterns for cell in several)]
     return _run.run(targets, [args.out, QUICK] if args.quick else [args.out], args)

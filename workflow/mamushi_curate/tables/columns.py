@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.cells import Cells
+from mamushi.data.cells import as_arrow
 from mamushi.errors import UserError
 from mamushi_curate.tables.lines import USUAL, Dialect
 from mamushi_curate.tables.readers import columns, table_rows
@@ -25,24 +25,19 @@ def other_columns(path: str | Path, needed: Sequence[str], dialect: Dialect = US
     """Return the columns of a table beside the ``needed`` ones that its first rows show to hold
     numbers, dates or at most ``MOST_VALUES`` values."""
     names = [name for name in columns(path, dialect) if name not in needed]
-    try:
-        rows = islice(table_rows(path, names, dialect), HEAD)
-        cells = [row for _, row in rows]
-    except UserError:
-        # Of a column that nobody asked for.
-        return []
-    return [
-        name
-        for name in names
-        if numbers_or_categories([row.get(name) for row in cells]) is not None
-    ]
+    # An error would be of a column that nobody asked for.
+    with contextlib.suppress(UserError):
+        cells = [row for _, row in islice(table_rows(path, names, dialect), HEAD)]
+        kinds = {name: numbers_or_categories([row.get(name) for row in cells]) for name in names}
+        return [name for name in names if kinds[name] is not None]
+    return []
 
 
 def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
     """Return numbers and dates of a column (n,) as float64 with NaN, or its categories as strings
     with None; None where it has neither, but texts, lists or more than ``MOST_VALUES`` values."""
     try:
-        values = column.arrow() if isinstance(column, Cells) else pa.chunked_array([column])
+        values = as_arrow(column)
     except (pa.ArrowException, TypeError, ValueError):
         return None
     kind = values.type
@@ -70,7 +65,7 @@ def column_of(cells: Any, *, typed: bool) -> Any:
     """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
     become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
     texts. Raises ``pa.ArrowException`` or ``OverflowError`` for cells of several types."""
-    column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
+    column = as_arrow(cells)
     if typed:
         # Arrow compares no numbers of 16 bits; as decimals they are what was written.
         return pa.chunked_array([[*cells]]) if pa.types.is_float16(column.type) else column

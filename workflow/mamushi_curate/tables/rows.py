@@ -15,7 +15,7 @@ from mamushi.data.cells import Cells, some, store
 from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
-from mamushi.io.domains import SECTIONS, TURNS, name_of
+from mamushi.io.domains import TURNS, name_of
 from mamushi_curate.tables.columns import column_of, filled, numbers_or_categories, other_columns
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
 from mamushi_curate.tables.expression import columns_in, evaluate
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\s*([-+]?[\d.]+(e[-+]?\d+)?|nan)?\s*", re.IGNORECASE)
 def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
-    single = [settings.get(key) for key in ("id", "section", "group")]
+    single = [settings.get(key) for key in ("id", "group")]
     columns = [*text_columns(settings["text"]), *filter(None, single), *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
         columns += columns_in(mark["where"]) if "where" in mark else []
@@ -41,15 +41,15 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     """Read a table as it is, by the settings of its loader.
 
     Raises ``UserError`` as ``readers.read_file_columns``, for a text that is not text, numbers in
-    the place of all texts, a missing or NaN id or mark, an unknown section, a row of both domains,
-    a domain without rows, and a loss of answers alone where there are no turns.
+    the place of all texts, a missing or NaN id or mark, a row of both domains, a domain without
+    rows, and a loss of answers alone where there are no turns.
     """
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
     asked = settings["other_columns"] and not unlabelled(settings)
     others = other_columns(path, needed, dialect) if asked else []
     table = read_file_columns(path, [*needed, *others], dialect)
-    n, section, group = len(table.places), settings["section"], settings.get("group")
+    n, group = len(table.places), settings.get("group")
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     texts, turns = _texts_and_turns(table, spoken)
     if all(map(_NUMBER.fullmatch, texts)):
@@ -61,7 +61,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
         "ids": _names(table, settings["id"]) if settings["id"] else numbers,
         "texts": texts,
         "forget": forget,
-        "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
+        "section": [None] * n,
         "stratum": [""] * n,
         "places": table.places,
         "group": _names(table, group, may_lack=True) if group else None,
@@ -169,14 +169,3 @@ def _names(table: FileTable, column: str, *, may_lack: bool = False) -> Cells:
             yield (name,)
 
     return store(names())[0]
-
-
-def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list[str | None]:
-    """Return the ready-made section of each row, None where the cell is empty."""
-    section_of = {name: name for name in SECTIONS} | dict(mapping)
-    names = [name_of(value) for value in table.columns[column]]
-    for name, place in zip(names, table.places, strict=True):
-        if name is not None and name not in section_of:
-            do = f"known are {', '.join(section_of)}; others go into section_values"
-            raise UserError(f"section {name!r} in column {column!r}", where=place, do=do)
-    return [None if name is None else section_of[name] for name in names]

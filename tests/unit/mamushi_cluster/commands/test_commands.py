@@ -123,7 +123,7 @@ def test_rank_leaves_a_grid_to_the_workflow(
     assert main(RANK) == 0
     ((wanted, files),) = started
     assert files == ["mine.yaml"] and shown == [True]
-    assert wanted[0] == "removals" and len(wanted) == 1 + 4 * 2
+    assert wanted[0] == "removals" and len(wanted) == 1 + 3 * 2
     assert "results/runs/newsgroups/gemma-2-2b/seed1/ranking.html" in wanted
     # Without the table: with what is there.
     monkeypatch.setattr(init, "write_configuration", lambda args: pytest.fail("asked again"))
