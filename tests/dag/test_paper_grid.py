@@ -6,37 +6,8 @@ from typing import Any
 
 import yaml
 
-from tests.support.demo import whole
 from tests.support.dry_runs import Snakemake
 from tests.support.workflow import ROOT, run
-
-
-def counted(
-    folder: Path, *words: str | Path, config: dict[str, Any] | None = None
-) -> dict[str, int]:
-    """Jobs by rule, out of what a dry run with ``--quiet rules`` prints."""
-    output = run(*words, "-n", "-q", "rules", directory=folder, config=config).stdout
-    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
-
-
-def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
-    # The demo's model, so that the test is about the targets and takes two seconds.
-    science = whole()
-    science["grid"]["selectors"] = ["random"]
-    science["studies"] = {
-        "reverse": {
-            "datasets": ["synthetic"],
-            "models": ["tiny-llama"],
-            "selectors": ["random", "mamushi", "anti_mamushi"],
-        },
-        "estimator": None,
-    }
-    grid = counted(tmp_path, config=science)
-    assert grid["retrain"] == 2 * 1 * 3
-    assert "figure_study" not in grid
-    studies = counted(tmp_path, "studies", config=science)
-    assert studies["retrain"] == 2 * 3 * 3
-    assert studies["figure_study"] == studies["study_tables"] == 1
 
 
 def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path: Path) -> None:
@@ -54,9 +25,10 @@ def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path
 
 
 def literal(folder: Path, *words: str) -> dict[str, int]:
-    """Jobs of the profile of the paper to the letter, of one seed."""
+    """Jobs by rule of the profile of the paper to the letter, of one seed."""
     profile = ("--profile", ROOT / "profiles/paper-literal", "--config", "grid={seeds: [0]}")
-    return counted(folder, *words, *profile)
+    output = run(*words, *profile, "-n", "-q", "rules", directory=folder).stdout
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
 def test_the_literal_grid_is_the_papers_and_lr_maha_a_study(tmp_path: Path) -> None:

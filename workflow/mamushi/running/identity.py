@@ -29,7 +29,7 @@ def of_stage(module: str, function: str, *plug_ins: str) -> str:
 
 
 def of_modules(*names: str) -> str:
-    """Return 16 hexadecimal digits for modules and all that they import of computing rooms."""
+    """Return the same of modules and all that they import of computing rooms."""
     return _digest([f"{name}\n{_text(name)}" for name in reached_from(*names)])
 
 
@@ -49,8 +49,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def _is_other_stage(node: ast.stmt, function: str) -> bool:
-    """Tell whether a definition is no part of this stage: another one, or the class of settings,
-    whose values are compared."""
+    """Tell whether a definition is another stage, or settings, whose values are compared."""
     if not isinstance(node, ast.FunctionDef):
         return isinstance(node, ast.ClassDef)
     return node.name != function and "job" in [argument.arg for argument in node.args.kwonlyargs]
