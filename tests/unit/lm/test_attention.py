@@ -127,18 +127,14 @@ def padded_plainly(
 
 
 def in_precision(
-    dtype: torch.dtype,
-    lengths: list[int],
-    heads: tuple[int, int],
-    window: int | None,
-    **more: float,
+    dtype: torch.dtype, lengths: list[int], window: int | None, **more: float
 ) -> list[Tensor]:
     """Attention and its gradients to query, key and value, for the same numbers in each dtype."""
     torch.manual_seed(0)
     tokens = sum(lengths)
-    drawn = [torch.randn(1, n, tokens, 16).bfloat16() for n in (heads[0], heads[1], heads[1])]
+    drawn = [torch.randn(1, n, tokens, 16).bfloat16() for n in (9, 3, 3)]
     given = [x.to(dtype).requires_grad_(True) for x in drawn]
-    along = torch.randn(1, tokens, heads[0], 16).bfloat16()
+    along = torch.randn(1, tokens, 9, 16).bfloat16()
     documents = Documents(np.array(lengths))
     with device.accelerator("bf16" if dtype == torch.bfloat16 else "fp32").autocast():
         out, _ = attention.attend(
@@ -148,18 +144,15 @@ def in_precision(
     return [out.detach(), *torch.autograd.grad(out, given, along.to(dtype))]
 
 
-@pytest.mark.usefixtures("grouped")
 @pytest.mark.parametrize("more", [{}, {"softcap": 5.0}], ids=["plain", "capped"])
 @pytest.mark.parametrize("window", [None, 6], ids=["all", "window"])
-@pytest.mark.parametrize("heads", [(2, 2), (9, 3)], ids=["as many keys", "shared keys"])
-@pytest.mark.parametrize("lengths", [[1], [25, 3, 14, 25, 8], [300, 7, 130]])
+@pytest.mark.parametrize("lengths", [[25, 3, 14, 25, 8], [300, 7, 130]])
 def test_half_precision_is_exact_to_its_rounding(
-    lengths: list[int], heads: tuple[int, int], window: int | None, more: dict[str, float]
+    lengths: list[int], window: int | None, more: dict[str, float]
 ) -> None:
     """Long texts in the kernel of half precision, short ones in fp32: both as in fp64."""
     both = [
-        in_precision(dtype, lengths, heads, window, **more)
-        for dtype in (torch.bfloat16, torch.float64)
+        in_precision(dtype, lengths, window, **more) for dtype in (torch.bfloat16, torch.float64)
     ]
     for found, expected in zip(*both, strict=True):
         scale = float(expected.abs().max())

@@ -11,7 +11,6 @@ from tests.support.models import FAMILIES, VOCABULARY, model
 
 PROMPTS = ["w5 w9 w30", "w7", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"]
 BOS, EOS = VOCABULARY - 2, VOCABULARY - 1
-WORDS = ["river", "stone", "engine", "paper", "light"]
 CHAT = (
     "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}"
     "{% endfor %}{% if add_generation_prompt %} [answer]{% endif %}"
@@ -35,12 +34,10 @@ def endless(family: str, seed: int = 0) -> PreTrainedModel:
 
 
 def said(
-    language_model: PreTrainedModel,
-    new_tokens: int = 20,
-    words: PreTrainedTokenizerFast | None = None,
+    language_model: PreTrainedModel, words: PreTrainedTokenizerFast | None = None
 ) -> list[list[int]]:
     accelerator = device.accelerator("fp32")
-    found = continuations(language_model, words or tokenizer(), PROMPTS, new_tokens, accelerator)
+    found = continuations(language_model, words or tokenizer(), PROMPTS, 20, accelerator)
     assert found["prompt"] == PROMPTS
     assert found["prompt_tokens"] == [prompt_tokens(tokenizer(), prompt) for prompt in PROMPTS]
     tokens: list[list[int]] = found["tokens"]
@@ -85,19 +82,14 @@ def test_an_end_of_text_stops_and_is_kept(place: str) -> None:
     assert said(language_model, words=words)[0] == expected[0][: first + 1]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_prompt_is_in_a_template_where_there_is_one(family: str) -> None:
+def test_a_prompt_is_in_a_template_where_there_is_one() -> None:
     """Special tokens that it spells are plain text."""
-    words = tiny.train_tokenizer(tiny.FAMILIES[family], WORDS, 300)
-    words.chat_template = CHAT if words.bos_token else CHAT.replace("{{ bos_token }}", "")
-    bos = [] if words.bos_token_id is None else [words.bos_token_id]
+    words = tiny.train_tokenizer(tiny.FAMILIES["llama"], ["river", "stone"], 300)
+    words.chat_template = CHAT
     for prompt in ("river stone", f"river {words.eos_token} {words.bos_token} stone"):
-        ids = prompt_tokens(words, prompt)
-        assert ids[: len(bos)] == bos
-        assert not {words.bos_token_id, words.eos_token_id} & set(ids[len(bos) :])
-    assert words.decode(prompt_tokens(words, "river stone")[len(bos) :]) == (
-        "[user] river stone [answer]"
-    )
+        first, *ids = prompt_tokens(words, prompt)
+        assert first == words.bos_token_id and not {first, words.eos_token_id} & {*ids}
+        assert words.decode(ids) == f"[user] {prompt} [answer]"
 
 
 SAID = [[3, 4, 5], [6], [7, 7, 7, 7, 7, 8], [49, 0]]

@@ -1,20 +1,17 @@
-"""NLL without word frequencies, in worlds whose truth is known, and of models with a constant."""
+"""NLL without word frequencies: what a constant of each word counts, and what is sampled."""
 
 from collections import Counter
 
 import numpy as np
-import pytest
 import torch
-from numpy.typing import NDArray
 
 from mamushi.lm import device
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.raking import FEWEST, Raking, plan_raking, raked_nll
+from mamushi.lm.raking import FEWEST, plan_raking, raked_nll
 from mamushi.lm.tokens import TokenSet, offsets_of
 from tests.support.models import VOCABULARY, model
 
 CPU = device.accelerator("fp32")
-Doubles = NDArray[np.float64]
 WORDS = 30
 
 
@@ -29,76 +26,16 @@ def token_set(texts: list[list[int]], domain: str = "forget") -> TokenSet:
     )
 
 
-def world(kind: str, seed: int) -> tuple[Doubles, Doubles, Doubles]:
-    """Transitions (WORDS, WORDS) of the forget domain, of gold, and of beta 0: ``lexical`` has two
-    unigrams, ``transition`` two chains with the same frequencies of words, ``mixed`` both."""
+def drawn(texts: int, length: int, seed: int) -> list[list[int]]:
+    """Texts of words with frequencies of their own."""
     rng = np.random.default_rng(seed)
-
-    def unigram() -> Doubles:
-        return np.tile(rng.dirichlet(np.full(WORDS, 0.5)), (WORDS, 1))
-
-    def cyclic(shift: int) -> Doubles:
-        """A chain that goes on by ``shift`` words half of the time; its words are uniform."""
-        return 0.5 * np.roll(np.eye(WORDS), shift, axis=1) + 0.5 / WORDS
-
-    forget, retain = (
-        (unigram(), unigram())
-        if kind == "lexical"
-        else (cyclic(1), cyclic(7))
-        if kind == "transition"
-        else (0.5 * cyclic(1) + 0.5 * unigram(), 0.5 * cyclic(7) + 0.5 * unigram())
-    )
-    return forget, retain, 0.5 * (forget + retain)
-
-
-def chain(transitions: Doubles, length: int, rng: np.random.Generator) -> list[int]:
-    words = [int(rng.integers(WORDS))]
-    while len(words) < length:
-        words.append(int(rng.choice(WORDS, p=transitions[words[-1]])))
-    return words
-
-
-def gaps(kind: str, seed: int = 0) -> tuple[float, float]:
-    """The whole gap in forget NLL per word, and the deep one, on 60 texts of 40 words."""
-    forget, gold, beta0 = world(kind, seed)
-    rng = np.random.default_rng(seed + 1)
-    held_out = token_set([chain(forget, 40, rng) for _ in range(60)])
-    raking = plan_raking(held_out, token_set([chain(forget, 40, rng) for _ in range(60)]), 10**6)
-    assert raking is not None
-    measured = [nll_of(model, held_out, raking) for model in (gold, beta0)]
-    return measured[0][0] - measured[1][0], measured[0][1] - measured[1][1]
-
-
-def nll_of(transitions: Doubles, texts: TokenSet, raking: Raking) -> tuple[float, float]:
-    """Mean NLL of a chain that is its own model, as it is and raked."""
-    words = [texts[row] for row in raking.rows]
-    before = np.concatenate([text[:-1] for text in words])
-    after = np.concatenate([text[1:] for text in words])
-    halves = np.repeat(raking.halves, [len(text) - 1 for text in words])
-    logits = np.log(transitions[before])
-    total = 0.0
-    for half, frequencies in enumerate(raking.frequencies):
-        inside = halves == half
-        columns = torch.from_numpy(logits[inside][:, raking.columns])
-        targets = torch.from_numpy(np.searchsorted(raking.columns, after[inside]))
-        total += float(raked_nll(columns, targets, frequencies, CPU).sum())
-    return float(-logits[np.arange(len(after)), after].mean()), total / len(after)
-
-
-@pytest.mark.parametrize(
-    ("kind", "least", "most"),
-    [("lexical", -1e-6, 1e-6), ("transition", 0.98, 1.02), ("mixed", 0.2, 0.9)],
-)
-def test_deep_is_the_gap_of_word_order_alone(kind: str, least: float, most: float) -> None:
-    whole, deep = gaps(kind)
-    assert whole > 0.3 and least < deep / whole < most
+    frequencies = rng.dirichlet(np.full(WORDS, 0.5))
+    return rng.choice(WORDS, (texts, length), p=frequencies).tolist()
 
 
 def test_a_constant_on_the_logits_counts_nothing_and_raking_changes_no_perplexity() -> None:
-    forget, retain, _ = world("mixed", 0)
-    rng = np.random.default_rng(2)
-    held_out = token_set([chain(forget, 12, rng) for _ in range(40)])
-    raking = plan_raking(held_out, token_set([chain(retain, 12, rng) for _ in range(40)]), 10**6)
+    held_out = token_set(drawn(40, 12, 0))
+    raking = plan_raking(held_out, token_set(drawn(40, 12, 1)), 10**6)
     assert raking is not None
     language_model = model("llama")
     plain = text_nll(language_model, held_out, 100, CPU, raking)

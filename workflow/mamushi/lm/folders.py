@@ -74,10 +74,9 @@ def check_config(folder: Path) -> dict[str, Any]:
         raise UserError(problem, where=folder)
     kind, architectures = config.get("model_type"), config.get("architectures") or []
     known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    causal = {c for names in known.values() for c in ([names] if isinstance(names, str) else names)}
     # A masked model such as BERT would open as a causal one, with attention that looks ahead. Code
     # that comes with a model is never run.
-    if kind not in known or (architectures and not causal.intersection(architectures)):
+    if kind not in known or (architectures and not {*architectures} & {*known.values()}):
         problem = f"not a causal language model that transformers knows ({kind}, {architectures})"
         raise UserError(problem, where=folder, do="choose a decoder-only model")
     return config

@@ -62,9 +62,8 @@ def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Ra
     by their ids alone, and count the frequencies to which all models are raked, also in the forget
     texts of the ``inference`` section. None where fewer than ``FEWEST`` texts can be read."""
     possible = np.flatnonzero((held_out.domains == FORGET) & (held_out.counted > 0))
-    names = (name.encode() for name in held_out.ids[possible])
-    heads = b"".join(hashlib.sha256(name).digest()[:8] for name in names)
-    digests = np.frombuffer(heads, dtype=">u8").astype(np.uint64)
+    heads = [hashlib.sha256(name.encode()).digest()[:8] for name in held_out.ids[possible]]
+    digests = np.frombuffer(b"".join(heads), dtype=">u8").astype(np.uint64)
     order = np.argsort(digests, kind="stable")
     size = np.cumsum(held_out.counted[possible][order])
     chosen = np.sort(order[size <= most_tokens])
@@ -74,13 +73,10 @@ def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Ra
     chosen_texts = subset(held_out, rows)
     columns = np.unique(chosen_texts.tokens[chosen_texts.predicted]).astype(np.int64)
     before = _counts(inference, columns) + PSEUDO
-    counts = [
-        _counts(subset(held_out, rows[halves != half]), columns)
-        + PRIOR_WORDS * before / before.sum()
-        for half in (0, 1)
-    ]
-    frequencies = np.array([of_half / of_half.sum() for of_half in counts])
-    return Raking(rows, halves, columns, frequencies)
+    prior = PRIOR_WORDS * before / before.sum()
+    others = [_counts(subset(held_out, rows[halves != half]), columns) for half in (0, 1)]
+    counts = np.array(others) + prior
+    return Raking(rows, halves, columns, counts / counts.sum(axis=1, keepdims=True))
 
 
 class LogitTable:
@@ -92,10 +88,9 @@ class LogitTable:
         self.columns = torch.from_numpy(raking.columns).to(accelerator.device)
         self._place = np.full(len(texts), -1)
         self._place[raking.rows] = np.arange(len(raking.rows))
-        none = torch.empty(0, dtype=torch.int64, device=accelerator.device)
-        # A process may have nothing to read.
-        self._logits = [torch.empty(0, len(self.columns), device=accelerator.device)]
-        self._targets, self._of = [none], [none]
+        none = self.columns[:0]
+        # Of each batch logits, targets and texts; a process may have nothing to read.
+        self._read = [(torch.empty(0, len(self.columns), device=none.device), none, none)]
 
     def batch_nll(
         self, model: PreTrainedModel, rows: NDArray[np.int64], batch: Batch, counts: bool
@@ -106,19 +101,17 @@ class LogitTable:
         chosen = (place >= 0).nonzero()[:, 0]
         nll, logits = batch_nll_and_logits(model, batch, chosen, self.columns)
         if counts:
-            self._logits.append(logits.float())
-            self._targets.append(torch.searchsorted(self.columns, batch.targets[chosen]))
-            self._of.append(place[chosen])
+            targets = torch.searchsorted(self.columns, batch.targets[chosen])
+            self._read.append((logits.float(), targets, place[chosen]))
         return nll
 
     def nll(self) -> NDArray[np.float64]:
         """Return the summed NLL of each text (texts,) under the raked model, in nats; NaN for texts
         that are not sampled. All processes take part."""
-        device = self._accelerator.device
-        halves = torch.from_numpy(self._raking.halves).to(device)
-        sums = torch.zeros(len(self._raking.rows), dtype=torch.float64, device=device)
-        logits, targets, of = map(torch.cat, (self._logits, self._targets, self._of))
-        self._logits.clear()
+        halves = torch.from_numpy(self._raking.halves).to(self.columns.device)
+        sums = torch.zeros(len(halves), dtype=torch.float64, device=halves.device)
+        logits, targets, of = (torch.cat(parts) for parts in zip(*self._read, strict=True))
+        self._read.clear()
         for half, frequencies in enumerate(self._raking.frequencies):
             inside = (halves[of] == half).nonzero()[:, 0]
             nll = raked_nll(logits[inside], targets[inside], frequencies, self._accelerator)

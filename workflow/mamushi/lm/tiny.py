@@ -54,16 +54,16 @@ def build(
     """Make a random model (fp32, CPU) by the seed, and train a tokenizer on texts."""
     family = FAMILIES[settings["family"]]
     tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
-    width = settings["hidden_size"] // settings["heads"]
-    gemma2 = {
-        "head_dim": width,
-        "query_pre_attn_scalar": width,
+    options: dict[str, Any] = {}
+    if family.config is Gemma2Config:
+        width = settings["hidden_size"] // settings["heads"]
+        options = {"head_dim": width, "query_pre_attn_scalar": width}
+        options["hidden_activation"] = "gelu_pytorch_tanh"
         # Short enough to act on texts that fill a good part of the positions.
-        "sliding_window": max(1, settings["max_positions"] // 4),
-        "hidden_activation": "gelu_pytorch_tanh",
-    }
+        options["sliding_window"] = max(1, settings["max_positions"] // 4)
     config = family.config(
-        **{name: settings[name] for name in ("hidden_size", "intermediate_size")},
+        hidden_size=settings["hidden_size"],
+        intermediate_size=settings["intermediate_size"],
         vocab_size=settings["vocabulary_size"],
         num_hidden_layers=settings["layers"],
         num_attention_heads=settings["heads"],
@@ -74,7 +74,7 @@ def build(
         pad_token_id=tokenizer.pad_token_id,
         use_cache=False,
         tie_word_embeddings=family.tied,
-        **(gemma2 if settings["family"] == "gemma2" else {}),
+        **options,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -83,8 +83,8 @@ def build(
 
 
 def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer of at most ``size`` tokens, which encodes any text and, like
-    those of the real families, puts the BOS before it when asked for special tokens."""
+    """Train a byte-level BPE tokenizer of at most ``size`` tokens, which puts the family's BOS
+    before a text when asked for special tokens."""
     # Their ids count from 0 in this order.
     special = list(dict.fromkeys(filter(None, (family.pad, family.eos, family.bos))))
     tokenizer = Tokenizer(models.BPE())
@@ -113,11 +113,10 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
 
 
 def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
-    """Cut one stream of the first ``length`` tokens of each text and an EOS into rows, int64 (rows,
-    length); the last, incomplete one is dropped. Raises ``ValueError`` for less than one row."""
-    end = [tokenizer.eos_token_id]
-    pieces = (chain(ids, end) for ids in encode(tokenizer, texts, length, ended=False))
-    stream = np.fromiter(chain.from_iterable(pieces), np.int64)
+    """Cut one stream of the first ``length`` tokens of each text and an EOS into whole rows, int64
+    (rows, length). Raises ``ValueError`` for less than one row."""
+    rows = encode(tokenizer, texts, length, ended=False)
+    stream = np.fromiter(chain(*([*ids, tokenizer.eos_token_id] for ids in rows)), np.int64)
     if stream.size < length:
         raise ValueError(f"pretraining: {stream.size} tokens do not fill one row of {length}")
     return stream[: stream.size // length * length].reshape(-1, length)
@@ -130,8 +129,7 @@ def pretrain(
     settings: Mapping[str, Any],
     seed: int,
 ) -> dict[str, list[float]]:
-    """Train all parameters of ``model`` in place, at a rate that rises for a twentieth of the steps
-    and falls to 0 along a cosine; return the columns of the ``train_log``."""
+    """Train all parameters of ``model`` in place; return the columns of the ``train_log``."""
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
     n, batch = len(rows), min(settings["batch_size"], len(rows))
     steps = max(1, int(settings["epochs"] * n / batch))
@@ -149,7 +147,7 @@ def pretrain(
         return [nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())]
 
     rate = float(settings["learning_rate"])
-    descent = Descent(rate, *DESCENT, "cosine", warmup=rise, rise=rise, vectors_decay=False)
+    descent = Descent(rate, *DESCENT, "cosine", rise, rise, vectors_decay=False)
     model.train().requires_grad_(True)
     objective = Objective("pretraining", model, model, step)
     log = Training(objective, descent, steps, device.accelerator("fp32")).run()
