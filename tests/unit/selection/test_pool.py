@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
-from mamushi.io import schemas, vectors
+from mamushi.io import schemas, tables
 from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import stratified_folds
@@ -44,7 +44,7 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
     paths = write_inputs(tmp_path, x, ids, ["forget", "retain"] * 20)
     pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=16, compression="none")
     plain = read_pool(*paths)
-    monkeypatch.setattr(vectors, "MAPPED", 40 * 6 * 2)
+    monkeypatch.setattr(tables, "MAPPED", 40 * 6 * 2)
     mapped = read_pool(*paths)
     assert isinstance(mapped.embeddings.base, np.memmap)
     assert plain.embeddings.base is None

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mamushi.data.scripts import spaced
 from mamushi.errors import other_examples
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, read_groups, read_table
-from mamushi.io.vectors import ranked
+from mamushi.io.tables import FORGET, ranked, read_groups, read_table
 
 Ids: TypeAlias = Sequence[str] | pa.ChunkedArray
 OF_ROOMS, COLUMN = "label__", "label_column_"

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from mamushi.config.sources import IDS
 from mamushi.errors import UserError, located
 from mamushi.io.domains import name_of
-from mamushi.io.vectors import large_matrix
+from mamushi.io.tables import large_matrix
 
 _ROWS = 16384  # Read at once.
 

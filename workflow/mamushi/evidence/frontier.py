@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.labels import Ids, places_of
 from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, RatioScores
-from mamushi.io.tables import FORGET
-from mamushi.io.vectors import ranked
+from mamushi.io.tables import FORGET, ranked
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import budget_size
 

@@ -3,22 +3,31 @@ when read: see ``schemas``."""
 
 import csv
 import json
+import math
+import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from mamushi.io import schemas
 from mamushi.io.columns import Table
 from mamushi.io.domains import *  # noqa: F403
 from mamushi.io.files import atomic, reading, write_text
 
 FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\n]")
 """How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
+MAPPED = 2**30
+"""Bytes from which a matrix lies in a file that is mapped into memory."""
 Columns = Any
 """A table, its columns by their names, its rows, or an iterator over blocks of it, at least one."""
 MARK = "mamushi"
@@ -92,6 +101,45 @@ def _opened(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetF
             if field.name not in stored.names or stored.field(field.name).type != field.type:
                 raise ValueError(f"{field.name!r} should be {field.type}")
         yield file
+
+
+def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
+    """Return the columns ``id`` and ``domain``, and ``further`` ones, of the texts that have a
+    vector."""
+    table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
+    inference = table.filter(pc.equal(table["section"], INFERENCE))  # noqa: F405
+    return {name: inference[name].combine_chunks() for name in ("id", "domain", *further)}
+
+
+def large_matrix(shape: tuple[int, int], folder: Path | None) -> NDArray[np.float16]:
+    """Return a matrix of zeros; a large one in a file in ``folder`` without a name, of which the
+    system keeps in memory what fits. Raises ``OSError`` where the disk is full."""
+    size = 2 * math.prod(shape)
+    if size < MAPPED:
+        return np.zeros(shape, dtype=np.float16)
+    with tempfile.TemporaryFile(dir=folder) as handle:
+        os.posix_fallocate(handle.fileno(), 0, size)
+        return np.asarray(np.memmap(handle, np.float16, "r+", shape=shape))
+
+
+def write_vectors(
+    path: Path,
+    blocks: Iterable[NDArray[np.float16]],
+    texts: Mapping[str, pa.Array],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Write the table of embeddings, with the columns ``texts`` (n,) and vectors (n, width) that
+    come in ``blocks``."""
+
+    def columns() -> Iterator[dict[str, pa.Array]]:
+        start = 0
+        for block in blocks:
+            rows = {name: column.slice(start, len(block)) for name, column in texts.items()}
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(block.reshape(-1)), block.shape[1])
+            yield {**rows, "embedding": vectors}
+            start += len(block)
+
+    write_table(path, schemas.EMBEDDINGS, columns(), metadata=metadata)
 
 
 def publish(

@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, RETAIN, read_groups, read_metadata, read_table
-from mamushi.io.vectors import large_matrix, ranked
+from mamushi.io.tables import (
+    FORGET,
+    RETAIN,
+    large_matrix,
+    ranked,
+    read_groups,
+    read_metadata,
+    read_table,
+)
 from mamushi.registry import additions, load, plugin
 from mamushi.selection.pool import Pool, Scored
 

@@ -99,7 +99,7 @@ def predict(
     ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
     from mamushi.data.labels import group_codes
     from mamushi.evidence.predicted import Proxy, predictions
-    from mamushi.io.vectors import ranked
+    from mamushi.io.tables import ranked
     from mamushi.lm.tokens import read_tokens
 
     ranked_texts, held_out = (

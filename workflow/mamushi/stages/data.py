@@ -125,7 +125,7 @@ def import_embeddings(
     import pyarrow.compute as pc
 
     from mamushi.data.vectors import read_aligned
-    from mamushi.io.vectors import ranked, write_vectors
+    from mamushi.io.tables import ranked, write_vectors
     from mamushi.selection.word_vectors import fit_components
 
     embedding, columns = settings.embedding, ranked(examples)

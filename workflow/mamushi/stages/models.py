@@ -107,7 +107,7 @@ def embed(
     block of texts that it has finished."""
     import numpy as np
 
-    from mamushi.io.vectors import ranked, write_vectors
+    from mamushi.io.tables import ranked, write_vectors
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 

@@ -71,7 +71,7 @@ def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
     """Read what selectors of tokens score by. Raises ``UserError`` as ``read_tokens``."""
     from mamushi.data.labels import group_codes
     from mamushi.io.domains import CONTAMINATION, INFERENCE
-    from mamushi.io.vectors import ranked
+    from mamushi.io.tables import ranked
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.tokens.masks import TokenPool
 

@@ -19,8 +19,7 @@ from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
 from mamushi.evidence.verdict import judge_list, unit_of
 from mamushi.io.domains import FORGET
-from mamushi.io.tables import read_metadata
-from mamushi.io.vectors import ranked
+from mamushi.io.tables import ranked, read_metadata
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import digest_of_ids
 from mamushi_extras.audit.answers import ANSWERED

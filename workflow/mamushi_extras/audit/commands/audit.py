@@ -151,7 +151,7 @@ def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[st
     """Return what was answered before about texts and their copies, by which they were ranked."""
     import pyarrow.parquet as pq
 
-    from mamushi.io.vectors import ranked
+    from mamushi.io.tables import ranked
     from mamushi_extras.audit.answers import ANSWERED
 
     column = f"label_{ANSWERED}"
