@@ -137,7 +137,7 @@ class Questions:
         for name in (FORGET, RETAIN):
             texts = cell.texts("inference", name)
             few = subset(texts, choose(texts, int(RELEARNING["examples"]), cell.seed))
-            curve = relearn(
+            curve, _ = relearn(
                 model,
                 few,
                 held,

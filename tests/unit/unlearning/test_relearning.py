@@ -39,7 +39,7 @@ def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(famil
         return list(perplexity_table(nll, held_out.domains)["perplexity"])
 
     before = perplexities()
-    relearned = relearn(
+    curve, of_texts = relearn(
         language_model,
         subset(texts, choose(texts, 5, seed=0)),
         held_out,
@@ -48,12 +48,11 @@ def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(famil
         accelerator=accelerator,
         batch_tokens=1000,
     )
-    curve = relearned.curve
     assert (curve["step"], curve["examples"]) == ([0, 1, 4], [5] * 3)
     assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == before
     assert [curve["ppl_forget"][-1], curve["ppl_retain"][-1]] == perplexities() != before
     forget = held_out.ids[held_out.domains == "forget"].tolist()
-    assert relearned.texts["id"] == forget * 2
-    assert relearned.texts["step"] == [1] * len(forget) + [4] * len(forget)
-    nll, tokens = (np.array(relearned.texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
+    assert of_texts["id"] == forget * 2
+    assert of_texts["step"] == [1] * len(forget) + [4] * len(forget)
+    nll, tokens = (np.array(of_texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
     np.testing.assert_allclose(np.exp(nll.sum(1) / tokens.sum(1)), curve["ppl_forget"][1:])

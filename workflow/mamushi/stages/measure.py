@@ -163,7 +163,7 @@ def relearn(
     model, accelerator = open_arm(model_card, trained, unlearned, *how)
     if unlearned:
         speed_up(model, accelerator, trains, settings.evaluation.max_length, job)
-    relearned = relearn(
+    curve, of_texts = relearn(
         model,
         few,
         held_out,
@@ -172,5 +172,5 @@ def relearn(
         accelerator=accelerator,
         batch_tokens=job.execution.batch_tokens,
     )
-    parquet.write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
-    parquet.write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)
+    parquet.write_table(texts, schemas.RELEARNED_TEXTS, of_texts, metadata=job.origin)
+    parquet.write_table(out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)

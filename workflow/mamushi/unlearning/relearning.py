@@ -6,7 +6,6 @@ how fast it can be learned at all.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,14 +35,6 @@ def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
     return np.sort(order[:examples]).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Relearned:
-    """Columns of the artifacts ``relearning_curve`` and ``relearned``, by increasing step."""
-
-    curve: dict[str, list[Any]]
-    texts: dict[str, list[Any]]
-
-
 def relearn(
     model: PreTrainedModel,
     few: TokenSet,
@@ -53,12 +44,13 @@ def relearn(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
-) -> Relearned:
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Fine-tune what requires a gradient, in place, on ``few``: by AdamW at a constant
     ``learning_rate`` over batches of ``batch_size`` texts, in eval mode, so that no dropout tells
-    two models apart. The perplexity of ``held_out`` is measured before the first step and after
-    each number of ``steps``. Of several processes each takes all steps. Raises ``UserError`` that
-    names the step when a loss or perplexity is not finite."""
+    two models apart. Return the columns of the artifacts ``relearning_curve`` and ``relearned``,
+    what ``held_out`` texts are to the model before the first step and after each number of
+    ``steps``. Of several processes each takes all steps. Raises ``UserError`` that names the step
+    when a loss or perplexity is not finite."""
     columns: dict[str, list[Any]] = defaultdict(list)
     texts: dict[str, list[Any]] = defaultdict(list)
     forget = held_out.domains == FORGET
@@ -97,4 +89,4 @@ def relearn(
     measure(0)
     descent = Descent(float(settings["learning_rate"]), *DESCENT)
     Training(objective, descent, max(measured_steps), accelerator).run()
-    return Relearned(columns, texts)
+    return columns, texts
