@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Config, Settings, setting
+from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Training
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_json
@@ -61,13 +61,6 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     write_json(out / "card.json", {**card, "provenance": job.origin})
 
 
-def training_of(config: Config, model: str, role: str) -> dict[str, Any]:
-    """Return how a model is trained. Matched to the steps of beta 0 or not is the same for
-    contaminated and beta 0."""
-    training: dict[str, Any] = config["models"][model]["training"]
-    return training if role in ("gold", "retrained") else training | {"steps": "by_data"}
-
-
 class FineTune(Cell):
     """What a model is trained on: contaminated, gold, beta 0, or retrained."""
 
@@ -78,7 +71,13 @@ class FineTune(Cell):
     domains: list[str] = setting(
         lambda config, role: [RETAIN] if role == "gold" else [FORGET, RETAIN]
     )
-    training: Training = setting(training_of)
+    training: Training = setting(
+        # Matched or not, contaminated and beta 0 are trained alike.
+        lambda config, model, role: (
+            config["models"][model]["training"]
+            | ({} if role in ("gold", "retrained") else {"steps": "by_data"})
+        )
+    )
 
 
 def finetune(
