@@ -69,32 +69,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield root
 
 
-def run_stage(stage: str, made: Path, out: Path, unlearned: bool, **settings: Any) -> int:
+def run_stage(stage: str, made: Path, out: Path, **settings: Any) -> int:
     files = dict(FILES) if stage == "membership" else {"model-card": "card.json"}
-    files |= {"trained": "start.safetensors"}
-    files |= {"unlearned": "unlearned.safetensors"} if unlearned else {}
+    files |= {"trained": "start.safetensors", "unlearned": "unlearned.safetensors"}
     words = [f"--{key}={made / name}" for key, name in files.items()]
     words += [f"--execution={json.dumps(EXECUTION)}"]
     words += [f"--settings={json.dumps({'precision': 'fp32', **settings})}"]
     return main([stage, *words, f"--out={out}"])
 
 
-def score_tasks(made: Path, out: Path, unlearned: bool = False, name: str = "animals") -> int:
-    asked: dict[str, Any] = {"names": [str(made / f"{name}.yaml")], "examples": None, "inputs": {}}
-    return run_stage("task-scores", made, out, unlearned, **asked)
-
-
-def model_of(made: Path, unlearned: bool) -> PreTrainedModel:
-    names = ["start", "unlearned"] if unlearned else ["start"]
+def model_of(made: Path) -> PreTrainedModel:
+    names = ["start", "unlearned"]
     return opened(made / "card.json", *(made / f"{name}.safetensors" for name in names)).eval()
 
 
-@pytest.mark.parametrize("unlearned", [False, True])
-def test_membership_reads_the_model_that_was_made(
-    made: Path, tmp_path: Path, unlearned: bool
-) -> None:
+def test_membership_reads_the_model_that_was_made(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    assert run_stage("membership", made, out, unlearned, texts=100, max_length=16) == 0
+    assert run_stage("membership", made, out, texts=100, max_length=16) == 0
     table = read_table(out, LIKELIHOODS)
     for section, count in (("inference", FORGET), ("evaluation", HELD_OUT)):
         rows = table.filter(pc.equal(table["section"], section)).to_pydict()
@@ -103,15 +94,15 @@ def test_membership_reads_the_model_that_was_made(
         assert rows["id"] == [*texts.ids]
         assert len(texts) == count
         with torch.inference_mode():
-            nll = text_nll(model_of(made, unlearned), texts, 64, device.accelerator("fp32"))
+            nll = text_nll(model_of(made), texts, 64, device.accelerator("fp32"))
         assert rows["nll"] == pytest.approx(nll.nll, rel=1e-4)
         assert rows["tokens"] == nll.tokens.tolist()
 
 
 @torch.no_grad()
-def correct_by_hand(made: Path, unlearned: bool) -> dict[str, list[bool]]:
+def correct_by_hand(made: Path) -> dict[str, list[bool]]:
     """Whether each answer is the choice with the largest log-likelihood, and by its length."""
-    model, tokenizer = model_of(made, unlearned), loading.open_tokenizer(made / "card.json")
+    model, tokenizer = model_of(made), loading.open_tokenizer(made / "card.json")
     correct: dict[str, list[bool]] = {"acc": [], "acc_norm": []}
     for row in questions():
         sums = []
@@ -127,14 +118,12 @@ def correct_by_hand(made: Path, unlearned: bool) -> dict[str, list[bool]]:
     return correct
 
 
-@pytest.mark.parametrize("unlearned", [False, True])
-def test_accuracies_are_those_of_likelihoods_by_hand(
-    made: Path, tmp_path: Path, unlearned: bool
-) -> None:
+def test_accuracies_are_those_of_likelihoods_by_hand(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "tasks.parquet"
-    assert score_tasks(made, out, unlearned) == 0
+    asked: dict[str, Any] = {"names": [str(made / "animals.yaml")], "examples": None, "inputs": {}}
+    assert run_stage("task-scores", made, out, **asked) == 0
     found = {row["metric"]: row for row in read_table(out, TASK_SCORES).to_pylist()}
-    correct = correct_by_hand(made, unlearned)
+    correct = correct_by_hand(made)
     assert found.keys() == correct.keys()
     for metric, right in correct.items():
         row = found[metric]
@@ -152,11 +141,6 @@ AXES = {
 }
 
 
-def score(value: float, task: str = "animals") -> dict[str, list[Any]]:
-    row = {"task": task, "metric": "acc", "filter": "none", "version": None, "examples": 9}
-    return {key: [entry] for key, entry in {**row, "value": value, "se": 0.1}.items()}
-
-
 def write_scores(root: Path) -> dict[tuple[int, str], float]:
     values = {}
     for place, name in enumerate(model_files(AXES, paths.TASK_ANSWERS)):
@@ -165,7 +149,8 @@ def write_scores(root: Path) -> dict[tuple[int, str], float]:
         assert where is not None
         values[int(where["seed"]), where["arm"]] = place / 100
         path.parent.mkdir(parents=True)
-        write_table(path, TASK_SCORES, score(place / 100))
+        row = {"task": "animals", "metric": "acc", "filter": "none", "version": None}
+        write_table(path, TASK_SCORES, [{**row, "examples": 9, "value": place / 100, "se": 0.1}])
     return values
 
 
