@@ -129,7 +129,8 @@ def test_words_are_counted_where_they_are_predicted() -> None:
     options = {"seed": 0, "accelerator": CPU, "batch_tokens": 40}
     places = editing.read_places(model("llama"), TEXTS, 9999, **options)
     assert places.tokens.tolist() == expected.tolist() and len(places.folds) == len(expected)
-    at = Proxy(TEXTS, token_set()).positions([0, 1])
+    proxy = Proxy(TEXTS, token_set())
+    at = np.concatenate([proxy.positions(0), proxy.positions(1)])
     of_two = [TEXTS[row][TEXTS.weights_of(row) > 0] for row in (0, 1)]
     assert TEXTS.tokens[at].tolist() == np.concatenate(of_two).tolist()
 

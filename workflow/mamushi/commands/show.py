@@ -142,14 +142,15 @@ def table_options(root: Path, cell: Cell) -> str:
 
 def _texts(root: Path, names: Cell, removed: int) -> Iterator[str]:
     """Yield the first of a ranking, and those around the end of its largest list."""
-    from mamushi.evidence.ranking import glimpse, ranking_at, rows_at
+    from mamushi.evidence.ranking import ranking_at, rows_at
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
 
     ranking, selector = read_table(ranking_at(root, names), schemas.SCORES), names["selector"]
     total = len(ranking) - ranking["rank"].null_count
     examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
-    top, end = glimpse(removed, total)
+    top = [*range(min(5, total))]
+    end = [place for place in range(removed - 2, removed + 2) if len(top) <= place < total]
     yield f"  {selector}, first to go (rank, score, text)"
     for place, row in enumerate(rows_at(ranking, top + end, examples, WIDTH)):
         if place == len(top):

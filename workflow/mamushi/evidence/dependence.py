@@ -28,10 +28,6 @@ MOST_DIRECTIONS, TEXTS_A_DIRECTION = 64, 10  # At most, and texts that one takes
 MOST_CLUSTERS, TEXTS_A_CLUSTER, ROUNDS = 20, 50, 10  # The same, and rounds of moving texts.
 FEWEST, MOST_LOOKED_AT = 30, 20_000  # Of a domain at least, and of both: drawn if there are more.
 CELLS = 2**21  # Pairs that are held at a time.
-HIDDEN = (
-    "near texts are of one domain more often than their vectors explain, so they come in groups "
-    "or topics that the scores have learned: give the dataset a 'group'"
-)
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,12 @@ class Dependence:
     @property
     def reason(self) -> str | None:
         """Say why no interval can rest on these texts, if none can."""
-        return HIDDEN if self.z is not None and self.z > SURE else None
+        if self.z is None or self.z <= SURE:
+            return None
+        return (
+            "near texts are of one domain more often than their vectors explain, so they come in "
+            "groups or topics that the scores have learned: give the dataset a 'group'"
+        )
 
     def ends(
         self, value: float, low: float | None, high: float | None

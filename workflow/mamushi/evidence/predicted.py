@@ -1,9 +1,9 @@
 """What a removal would do to retrained models, foreseen without a training.
 
 A unigram model of the texts that remain stands for the language model (``selection.unigram``): what
-a removal adds to its NLL of forget and retain texts, as shares of the *gap*, which is what it adds
-to that of forget texts when all of them go. It reads held-out texts or, where nothing is held out,
-the texts of each of five folds by the others.
+a removal adds to its NLL of forget texts, as a share of the *gap*, which is what it adds when all
+of them go. It reads held-out texts or, where nothing is held out, the texts of each of five folds
+by the others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,45 +40,40 @@ class Proxy:
         counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
         if held_out is not None:
             fold, trained = np.full(len(texts), -1), [counts]
-            self.read = [token_counts(held_out, np.ones(len(held_out), dtype=bool), size)]
+            read = [token_counts(held_out, np.ones(len(held_out), dtype=bool), size)]
         else:
             forget = texts.domains == FORGET
             fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
-            self.read = [token_counts(texts, fold == number, size) for number in range(PROXY_FOLDS)]
-            trained = [counts - read for read in self.read]
+            read = [token_counts(texts, fold == number, size) for number in range(PROXY_FOLDS)]
+            trained = [counts - of_fold for of_fold in read]
         self.fold = np.repeat(fold, texts.lengths)
-        self.full = [of_fold.sum(axis=0) for of_fold in trained]
-        self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in trained])
-        self.gap = float((gold - self.start)[0])
+        # Of both domains, and what is read of forget texts.
+        self.full, self.read = [both.sum(axis=0) for both in trained], [both[0] for both in read]
+        self.start = self._nll(self.full)
+        self.gap = self._nll([both[1] for both in trained]) - self.start
         if self.gap <= 0:
             raise UserError("forget texts are predicted as well without the forget texts")
 
-    def _nll(self, trained: Iterable[Doubles]) -> Doubles:
-        """Return the mean NLL of forget and of retain texts (2,)."""
-        total, weight = np.zeros(2), np.zeros(2)
-        for model, read in zip(trained, self.read, strict=True):
-            size = read.sum(axis=1)
-            total += size * [nll(model, domain) if domain.any() else 0.0 for domain in read]
-            weight += size
-        return total / weight
+    def _nll(self, trained: Iterable[Doubles]) -> float:
+        """Return the mean NLL of forget texts."""
+        pairs = zip(trained, self.read, strict=True)
+        total = sum(read.sum() * nll(model, read) for model, read in pairs if read.any())
+        return float(total / sum(read.sum() for read in self.read))
 
-    def positions(self, rows: Iterable[int]) -> Positions:
-        """Return the positions of the tokens of the texts at ``rows``, in their order: of those
-        that count, where some do not."""
-        bounds = [np.arange(*self.texts.offsets[row : row + 2]) for row in rows]
-        places = np.concatenate([np.empty(0, np.int64), *bounds])
+    def positions(self, row: int) -> Positions:
+        """Return the positions of those tokens of the text at a ``row`` that count."""
+        places = np.arange(*self.texts.offsets[row : row + 2])
         return places[self.texts.weights[places] > 0]
 
-    def curve(self, steps: Iterable[Positions]) -> Doubles:
-        """Return the changes of forget and retain NLL as shares of the gap, (steps, 2). Each step
-        removes the tokens at its positions, after those of the steps before it."""
-        remaining, changes = [counts.copy() for counts in self.full], []
+    def curve(self, steps: Iterable[Positions]) -> Iterator[float]:
+        """Yield the change of forget NLL as a share of the gap. Each step removes the tokens at its
+        positions, after those of the steps before it."""
+        remaining = [counts.copy() for counts in self.full]
         for gone in steps:
             for number, model in enumerate(remaining):
                 seen = gone[self.fold[gone] != number]
                 model -= np.bincount(self.texts.tokens[seen], minlength=len(model))
-            changes.append((self._nll(remaining) - self.start) / self.gap)
-        return np.array(changes)
+            yield (self._nll(remaining) - self.start) / self.gap
 
 
 def predictions(
@@ -90,7 +85,7 @@ def predictions(
     row_of = {name: row for row, name in enumerate(texts.ids)}
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
-        tokens = [proxy.positions([row_of[name]]) for name in first["id"].to_pylist()]
+        tokens = [proxy.positions(row_of[name]) for name in first["id"].to_pylist()]
         ends = [budget_size(beta, len(tokens)) for beta in budgets]
         cuts = np.cumsum([0, *map(len, tokens)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *tokens])
@@ -103,5 +98,5 @@ def predictions(
         ends = [budget_size(beta, len(every)) for beta in budgets]
         cuts = np.minimum(ends, len(order))
     curve = proxy.curve(order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
-    for beta, removed, recovered in zip(budgets, ends, curve[:, 0].tolist(), strict=True):
+    for beta, removed, recovered in zip(budgets, ends, curve, strict=True):
         yield {"beta": beta, "removed": removed, "recovered": recovered}

@@ -85,13 +85,6 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
 
 
-def glimpse(removed: int, total: int) -> tuple[list[int], list[int]]:
-    """Return the positions of the texts to show: those of the first five, and those of two around
-    the end of a list of ``removed`` texts that are not among them."""
-    top = [*range(min(5, total))]
-    return top, [p for p in range(removed - 2, removed + 2) if len(top) <= p < total]
-
-
 def rows_at(
     ranking: pa.Table, positions: Sequence[int], examples: Path, length: int = EXCERPT
 ) -> list[dict[str, Any]]:

@@ -98,10 +98,10 @@ def leak_reason(columns: Sequence[_Row]) -> str | None:
 def separation_by(texts: Dependence | None, separates: _Row) -> dict[str, Any]:
     """Return a ``separation`` with the intervals that its AUCs have for ``texts`` that depend on
     each other: none if their groups are hidden."""
-    if texts is None or separates["auc"] is None:
+    if texts is None:
         return dict(separates)
     low, high = texts.ends(separates["auc"], separates["auc_low"], separates["auc_high"])
-    matched_low, _ = texts.ends(separates["matched"] or 0.0, separates["matched_low"], None)
+    matched_low, _ = texts.ends(separates["matched"], separates["matched_low"], None)
     return {**separates, "auc_low": low, "auc_high": high, "matched_low": matched_low}
 
 
