@@ -6,14 +6,8 @@ TABLES = {
     "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files),
     "effects": ("Tables", ["effects", "subgroups"], tables.effect_files),
     "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files, "synergy"),
-    "probes": (
-        *("Unlearning", ["generations", "relapse"]),
-        *(tables.probe_files, "generations"),
-    ),
-    "evidence_tables": (
-        *("Evidence", grid.EVIDENCE_TABLES),
-        *(tables.evidence_files, "qualitative_ranking"),
-    ),
+    "probes": ("Unlearning", ["generations", "relapse"], tables.probe_files),
+    "evidence_tables": ("Evidence", grid.EVIDENCE_TABLES, tables.evidence_files),
     **EXTRA_TABLES,
 }
 

@@ -16,7 +16,6 @@ from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths, schemas
-from mamushi.io.names import label, list_table
 from mamushi.io.tables import FORGET, read_table
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
@@ -64,20 +63,6 @@ def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
     files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
     tables = [read_table(path, schemas.GENERATIONS) for path in files]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
-
-
-def printed_generations(table: pa.Table) -> str:
-    """Return what the models of each dataset and model said at its first seed, in
-    reStructuredText, as one table per prompt (paper, "Qualitative Text Generation")."""
-    pages, said = [], table.to_pandas().fillna({"selector": ""})
-    first = said.groupby(["dataset", "model"]).seed.transform("first")
-    by_prompt = said[said.seed == first].groupby(["dataset", "model", "prompt"], sort=False)
-    for title, rows in by_prompt:
-        sources = zip(rows.source, rows.selector, strict=True)
-        names = [" after ".join(map(label, filter(None, names))) for names in sources]
-        texts = zip(names, rows.text, strict=True)
-        pages.append(list_table(", ".join(map(label, title)), ("Model", "Continuation"), texts))
-    return "\n".join(pages)
 
 
 def relapse_table(

@@ -22,7 +22,6 @@ from mamushi.evaluation.masking import mask
 from mamushi.io import digests, paths, schemas
 from mamushi.io.domains import FORGET
 from mamushi.io.files import read_json
-from mamushi.io.names import label, list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE_REFIT, Refit
@@ -111,18 +110,6 @@ def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
         {**run, "end": end, "place": place, **row}
         for (end, place), row in zip(ends, rows, strict=True)
     ]
-
-
-def printed_ranking(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows of the table ``qualitative_ranking`` as one table per dataset and model, in
-    reStructuredText (paper, Table "Ranked Jigsaw Forget Samples")."""
-    tables: dict[str, list[tuple[str, str, str]]] = {}
-    for row in rows:
-        title = ", ".join(label(row[name]) for name in ("dataset", "model", "selector"))
-        cells = (f"{row['end']} {row['place']}", f"{row['score']:.3f}", row["text"])
-        tables.setdefault(title, []).append(cells)
-    head = ("Rank", "Score", "Sample excerpt")
-    return "\n".join(list_table(title, head, cells) for title, cells in tables.items())
 
 
 def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], Ranks]:

@@ -205,15 +205,14 @@ class Probes(Settings):
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
     """Collect what all models said, and what comes back by a little training, beside gold."""
-    from mamushi.evaluation.probes import all_generations, printed_generations, relapse_table
+    from mamushi.evaluation.probes import all_generations, relapse_table
 
     generations = all_generations(settings.grid, root)
     relapse = schemas.RELAPSE.schema.empty_table()
     if settings.relearned:
         relapse = relapse_table(settings.grid, settings.starts, root)
     results = [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)]
-    pages = {"generations.rst": printed_generations(generations)}
-    parquet.publish(out_folder, results, job.origin, pages)
+    parquet.publish(out_folder, results, job.origin)
 
 
 def evidence_files(config: Config) -> list[str]:
@@ -246,7 +245,7 @@ def evidence(
     """Join what the runs tell before any retraining, and add the advice that follows, and the first
     and the last texts of rankings."""
     from mamushi.evidence.advice import TARGETS, advice, read_frontier
-    from mamushi.evidence.ranking import end_rows, printed_ranking
+    from mamushi.evidence.ranking import end_rows
     from mamushi.evidence.tables import cost_rows, joined_table, paper_rows, runtime_summary
 
     cells, selector = settings.cells, settings.selector
@@ -268,5 +267,4 @@ def evidence(
         schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], selector),
         schemas.RUNTIME_SUMMARY: runtime_summary(costs),
     }
-    pages = {"qualitative_ranking.rst": printed_ranking(ends)}
-    parquet.publish(out_folder, results.items(), job.origin, pages)
+    parquet.publish(out_folder, results.items(), job.origin)
