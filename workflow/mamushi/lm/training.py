@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -38,8 +38,7 @@ NORMS = 50  # steps between two norms of the gradient, where nothing needs it in
 TOGETHER = 10  # steps between two agreements of several processes
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One update: this process's shares, at least one; predicted tokens of all processes; passes
     over the texts after it."""
 
@@ -99,13 +98,9 @@ class Descent:
         for parameter in trained:
             decays = parameter.ndim > 1 or self.vectors_decay
             groups.setdefault(self.weight_decay if decays else 0.0, []).append(parameter)
-        return torch.optim.AdamW(
-            [{"params": group, "weight_decay": decay} for decay, group in groups.items()],
-            lr=self.learning_rate,
-            betas=(self.betas[0], self.betas[1]),
-            eps=self.epsilon,
-            fused=True,
-        )
+        named = [{"params": group, "weight_decay": decay} for decay, group in groups.items()]
+        betas = (self.betas[0], self.betas[1])
+        return torch.optim.AdamW(named, self.learning_rate, betas, self.epsilon, fused=True)
 
     def rate(self, step: int, total: int) -> float:
         """Return the learning rate of ``step``, counted from 0, of ``total`` steps."""
@@ -216,8 +211,7 @@ class Training:
         seconds = time.monotonic() - self.began
         speed = step.tokens / max(seconds - self.last, 1e-9)
         row = {"step": number + 1, "epoch": step.epoch, "tokens": step.tokens, "seconds": seconds}
-        row |= {"tokens_per_second": speed, "learning_rate": rate}
-        self.waiting.append((row, measured))
+        self.waiting.append((row | {"tokens_per_second": speed, "learning_rate": rate}, measured))
         self.last = seconds
         if objective.ends is not None:
             self.collect()
