@@ -44,6 +44,8 @@ class Frame:
 
     def column(self, name: str) -> Any:
         """Return a column as the frame has it. Raises ``UserError`` without exactly one."""
+        if name in self.marks:
+            return self.marks[name]
         outer = name.partition(".")[0]
         if name not in self.names and outer in self.names:
             table = pa.table({outer: arrow(self.column(outer), f"column {outer!r}")})
@@ -56,12 +58,7 @@ class Frame:
 
     def table(self, needed: Sequence[str], *, others: bool = False) -> pa.Table:
         """Return the columns ``needed``, and ``others`` that Arrow can hold."""
-        columns = {
-            name: self.marks[name]
-            if name in self.marks
-            else arrow(self.column(name), f"column {name!r}")
-            for name in needed
-        }
+        columns = {name: arrow(self.column(name), f"column {name!r}") for name in needed}
         for name in [name for name in self.names if others and name not in columns]:
             with suppress(UserError, pa.ArrowException, ValueError, TypeError, OverflowError):
                 columns[name] = arrow(self.column(name), name)

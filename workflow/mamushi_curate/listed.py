@@ -1,8 +1,8 @@
 """A removal list, and which rows of a table are those of it.
 
-A list of this program stands alone: its metadata say what its ids are, and it has the digest of
-every text that goes. Nothing about it is taken from files that happen to lie around it; what is
-read from its run has to have the digest that the list recorded. Another list is ids alone.
+A list of this program stands alone: it says what its ids are, with the digest of every text that
+goes, and what is read from its run has to have the digest that it recorded. Another list is ids
+alone.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ class RowRemoval:
 
     def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
         """Return the places of characters that are cut out of the text of the next row, none of one
-        that stays as it is; None where the row goes. Raises ``UserError`` for an id that is no one
-        value, and for a text that is not the one that was ranked."""
+        that stays as it is; None where the row goes. Raises ``UserError`` for another text."""
         self.read += 1
         cell = self.read if self.column is None else cells.get(self.column)
         name = readers.name_at(cell, str(self.column), place)

@@ -63,23 +63,19 @@ def rank(
 
     ``frame`` is a table of pandas, pyarrow or Polars, or a Dataset of `datasets`. ``text``, ``id``
     (without it, row numbers from 1) and ``group`` name columns; ``part`` says what of a
-    conversation is ranked, as `mamushi rank --part`. ``forget`` marks the unwanted texts: the name
-    of a column of 0 and 1 or booleans, an array of them, or an expression such as ``toxic >= 0.5``;
-    ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
-    (n, width) or the name of a column of vectors, or ``model``, a folder or id on the hub
-    of the model that was trained on the texts; without both, their words alone rank.
-    ``selector`` is a name, or settings with its ``kind`` (default: stack; mamushi is the paper's,
-    influence takes a model); ``budgets`` are shares of the forget texts (default: 0.1, 0.2, 0.3).
-    ``quick`` does without the refits, which say how certain lists are.
+    conversation is ranked. ``forget`` marks the unwanted texts: the name of a column of 0 and 1 or
+    booleans, an array of them, or an expression such as ``toxic >= 0.5``; ``retain`` in the same
+    way those to keep (default: all others). ``embeddings`` are an array (n, width) or the name of a
+    column of vectors, ``model`` is a folder or id on the hub of the model that was trained on the
+    texts; without both, their words alone rank. ``selector`` is a name, or settings with its
+    ``kind``; ``quick`` does without the refits, which say how certain lists are.
 
     Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
     examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
-    ``unlike`` are texts that are wanted; ``fair`` has the names of which of the two were drawn at
-    random, without which shares and recall have no interval. ``embeddings`` then has the vectors of
-    these behind those of the frame: (n + like + unlike, width). The default selector is that of
-    `mamushi rank --like`, and the default ``budgets`` are 0.01, 0.05 and 0.1 of the corpus.
+    ``unlike`` are texts that are wanted; ``fair`` names those of the two that were drawn at random.
+    ``embeddings`` then has the vectors of these behind the frame's: (n + like + unlike, width).
 
-    Raises ``UserError``, in one line and before anything is computed, for what cannot be ranked.
+    Other defaults are those of `mamushi rank`. Raises ``UserError`` for what cannot be ranked.
     """
     if embeddings is not None and model is not None:
         raise UserError("give embeddings or a model, not both")
@@ -174,15 +170,10 @@ class RemovalList:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The forget texts of a frame, or a corpus, in the order in which to remove them, and what that
-    is worth.
-
-    ``scores`` is the table of all ranked texts (of a corpus the table ``posterior``), ``lists`` has
-    the lists by budget, and ``verdict`` says how well the ranking tells the domains apart. Of a
-    corpus ``share`` says what share of it is of the domain (``estimate``, ``low``, ``high`` at 95%,
-    and a ``reason`` where an end is not known), and ``likely`` is the budget of all texts that are
-    more likely than not of the domain; None where these are none or all.
-    """
+    """``scores`` of all ranked texts (of a corpus the table ``posterior``), ``lists`` by budget, a
+    ``verdict`` on how well the ranking tells the domains apart. Of a corpus ``share`` is that of
+    the domain (``estimate``, ``low``, ``high`` at 95%, or a ``reason``), and ``likely`` the budget
+    of all texts that are more likely than not of it; None where these are none or all."""
 
     selector: str
     scores: pa.Table
@@ -213,11 +204,7 @@ class Ranking:
 
     def apply(self, frame: Any, budget: float, *, missing_ids: bool = False) -> Any:
         """Return the frame without the texts of the list at a budget, and without their copies.
-
-        Raises ``UserError`` for another budget than those of ``lists``, where a row that would go
-        is not the text that was ranked, and where the frame lacks listed ids, unless these may be
-        missing (``missing_ids``).
-        """
+        Raises ``UserError`` for another budget than those of ``lists``, and as `mamushi apply`."""
         if budget not in [*self.lists]:
             do = f"there are {', '.join(map(str, self.lists))}; rank with others in budgets"
             raise UserError(f"no list at {budget!r:.60}", where="budget", do=do)

@@ -1,8 +1,7 @@
 """A table written again without some of its rows, or without parts of its texts; all else stays.
 
-Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line ends, the BOM. Parquet
-and Arrow stay as ``rewriting_columns`` says. What was packed is packed again, but for zip. One row,
-or one row group, is in memory at a time. What was written is read again before it gets its name.
+Lines that stay keep their bytes: quotes, line ends, the BOM. What was packed is packed again, but
+for zip. One row, or one row group, is in memory at a time. What was written is read again.
 """
 
 import contextlib
@@ -13,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,15 +24,9 @@ from mamushi_curate.listed import RowRemoval
 from mamushi_curate.tables import readers
 from mamushi_curate.tables.lines import USUAL, Dialect, open_unpacked, records
 
+Digests = dict[str, str]
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""
-
-
-class Rewritten(NamedTuple):
-    """The SHA-256, by name, of the files from whose bytes rows were read, and of those written."""
-
-    read: dict[str, str]
-    written: dict[str, str]
 
 
 def refuse_existing(out: Path) -> None:
@@ -48,15 +41,12 @@ def rewrite(
     removal: RowRemoval,
     *,
     dialect: Dialect = USUAL,
-    record: Callable[[Rewritten], None] | None = None,
-) -> Rewritten:
-    """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes; it counts.
-
-    Whole or not at all; ``record`` is called before the result gets its name. Raises ``UserError``
-    for a file that is missing, damaged or written meanwhile, a missing column, a target that
-    exists, and when nothing is to be removed; ``RuntimeError`` where what was written is not what
-    was read without what goes.
-    """
+    record: Callable[[Digests, Digests], None] = lambda read, written: None,
+) -> None:
+    """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes, whole or not
+    at all. ``record`` is called before the result gets its name, with the SHA-256, by name, of the
+    files that were read and of those written. Raises ``UserError`` also for a file that is written
+    meanwhile, ``RuntimeError`` where other bytes were written than stay."""
     files, is_folder = tabular.find(data), data.is_dir()
     refuse_existing(out)
     if is_folder and out.resolve().is_relative_to(data.resolve()):
@@ -92,10 +82,7 @@ def rewrite(
                 do = "run the same command again when nothing writes to it"
                 raise UserError("has changed while it was read", where=data, do=do)
         names = [str(path.relative_to(data)) if is_folder else path.name for path in files]
-        result = Rewritten(dict(zip(names, digests.values(), strict=True)), written)
-        if record is not None:
-            record(result)
-    return result
+        record(dict(zip(names, digests.values(), strict=True)), written)
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:

@@ -13,34 +13,38 @@ import pytest
 
 from mamushi.io.files import sha256
 from mamushi_curate.listed import RowRemoval
-from mamushi_curate.rewriting import Rewritten, rewrite
+from mamushi_curate.rewriting import rewrite
 from mamushi_curate.tables import readers
 
-BOM = b"\xef\xbb\xbf"
+
+def digests(data: Path, out: Path, gone: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What is known of the files that were read and written, before the result has its name."""
+    seen = []
+
+    def record(read: dict[str, str], written: dict[str, str]) -> None:
+        assert not out.exists()
+        seen.append((read, written))
+
+    rewrite(data, out, RowRemoval(gone, "id"), record=record)
+    (pair,) = seen
+    return pair
 
 
-def test_what_was_read_and_written_is_returned(tmp_path: Path) -> None:
-    data = tmp_path / "data"
+def test_what_was_read_and_written_is_known(tmp_path: Path) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     for number in range(3):
         content = b"id,text\n" + b"".join(b"%d,x\n" % (number * 3 + at) for at in range(3))
         (data / f"{number}.csv.gz").write_bytes(gzip.compress(content) + b"\0" * 100)
-    seen = []
-
-    def record(done: Rewritten) -> None:
-        assert not (tmp_path / "out").exists()
-        seen.append(done)
-
-    done = rewrite(data, tmp_path / "out", RowRemoval({"4", "8"}, "id"), record=record)
-    assert seen == [done] and len(done.written) == 3
-    assert done.read == {path.name: sha256(path) for path in data.iterdir()}
-    assert done.written == {path.name: sha256(path) for path in (tmp_path / "out").iterdir()}
-    assert readers.read_file_columns(data, ["id"]).digests == done.read
+    read, written = digests(data, out, {"4", "8"})
+    assert read == {path.name: sha256(path) for path in data.iterdir()} and len(written) == 3
+    assert written == {path.name: sha256(path) for path in out.iterdir()}
+    assert readers.read_file_columns(data, ["id"]).digests == read
     one = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": ["1", "2"]}), one)
-    done = rewrite(one, tmp_path / "b.parquet", RowRemoval({"1"}, "id"))
-    assert done.read == readers.read_file_columns(one, ["id"]).digests == {"a.parquet": sha256(one)}
-    assert done.written == {"b.parquet": sha256(tmp_path / "b.parquet")}
+    read, written = digests(one, tmp_path / "b.parquet", {"1"})
+    assert read == readers.read_file_columns(one, ["id"]).digests == {"a.parquet": sha256(one)}
+    assert written == {"b.parquet": sha256(tmp_path / "b.parquet")}
 
 
 class Meddling(RowRemoval):
@@ -85,8 +89,9 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     was = sha256(data)
     monkeypatch.setattr(Meddling, "happens", lambda: os.replace(other, data))
     out = tmp_path / f"out{ending.removesuffix('.zip')}"
-    done = rewrite(data, out, Meddling({"1"}, "id"))
-    assert done.read == {data.name: was} and sha256(data) != was
+    seen: list[dict[str, str]] = []
+    rewrite(data, out, Meddling({"1"}, "id"), record=lambda read, written: seen.append(read))
+    assert seen == [{data.name: was}] and sha256(data) != was
     assert readers.read_file_columns(out, ["id"]).columns == {"id": ["2"]}
 
 

@@ -1,12 +1,10 @@
 """Remove the texts of a list from a table, or cut its windows out of them: the rest of it, byte for
 byte, with a receipt.
 
-LIST is a removal list of a run, results/runs/.../removals/SELECTOR/betaB.parquet, also a copy of
-it, whose copies go with it, or ids of your own: a text file with one a line, or a table with a
-column `id`. The rows are found by these ids, and their texts have to be those that were ranked. The
-result has the format of the data: CSV, TSV and JSON Lines, plain or packed (.gz, .zst; a zip
-unpacked), Parquet, Arrow, a folder of shards, or a folder that Hugging Face `datasets` saved.
-FILE.receipt.json says what was done, with digests.
+LIST is a removal list of a run, results/runs/.../removals/SELECTOR/betaB.parquet, also away from
+it, or ids of your own: a text file with one a line, or a table with a column `id`. Texts have to be
+those that were ranked. The result has the format of the data; a zip is unpacked. FILE.receipt.json
+says what was done, with digests.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from mamushi_curate.commands import _options
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts, RowRemoval
-    from mamushi_curate.rewriting import Rewritten
 
 ROW_NUMBERS = "the number of the row, from 1"
 
@@ -70,10 +67,13 @@ def run(args: argparse.Namespace) -> None:
     refuse_existing(args.out)
     done: dict[str, Any] = {}
 
-    def record(written: Rewritten) -> None:
+    def record(read: dict[str, str], written: dict[str, str]) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(args.out)
-        done.update(_receipt(args, data, listed, removal, written))
+        done.update(_receipt(args, listed, removal))
+        for name, path, of in (("data", data, read), ("written", str(args.out), written)):
+            sha256 = of if args.data.is_dir() else next(iter(of.values()))
+            done[name] = {"path": path, "sha256": sha256}
         write_json(receipt, done)
 
     try:
@@ -112,12 +112,8 @@ def _digests(place: Path) -> str | dict[str, str]:
     return sha256(place)
 
 
-def _receipt(
-    args: argparse.Namespace, data: str, listed: ListedTexts, removal: RowRemoval, done: Rewritten
-) -> dict[str, Any]:
-    """Return what was asked for and what was done, with digests, to what lies where."""
-    # Of a folder the digests of all files.
-    read, written = (of if args.data.is_dir() else next(iter(of.values())) for of in done)
+def _receipt(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
+    """Return what was asked for and what was done."""
     names = ("dataset", "model", "seed", "selector", "beta")
     cut = {"rows": removal.cut_rows, "characters": removal.cut_characters}
     return {
@@ -125,8 +121,6 @@ def _receipt(
         "of": {name: (listed.manifest or {}).get(name) for name in names},
         "id": removal.column or ROW_NUMBERS,
         "versions": versions(),
-        "data": {"path": data, "sha256": read},
-        "written": {"path": str(args.out), "sha256": written},
         "rows": {"read": removal.read, "on_the_list": removal.removed},
         **({"cut": cut} if listed.cut else {}),
         "texts": {"compared": removal.compared, "changed": removal.changed},

@@ -1,8 +1,5 @@
-"""Look at a table of texts and at a model, and write the configuration that ranks them.
-
-Says what it sees before it writes: forget and retain texts, copies, what is left out. What the
-workflow would refuse is refused here.
-"""
+"""Look at a table of texts and at a model, and write the configuration that ranks them. What the
+workflow would refuse is refused here."""
 
 import argparse
 import math
@@ -222,6 +219,8 @@ def describe(config: dict[str, Any]) -> None:
         dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
         for reason, rows in {**raw.dropped, **dropped}.items():
             said += f"; {reason}: {rows:,}" if rows else ""
+        if roles := raw.extra_metadata.get("roles"):
+            said += f"; turns of {', '.join(roles)}"
         print(f"  {said}\n  ranked: {ranked_texts(counts)}")
     print(describe_model(model))
 

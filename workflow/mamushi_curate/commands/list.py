@@ -1,6 +1,5 @@
 """Make the list at a budget of one's own: of each selector's ranking so many texts, with copies.
 
-The budget is a share of the ranked forget texts (--budget 0.125) or a number of them (--texts 500).
 What was ranked is not ranked again. Only budgets of the configuration have a manifest beside the
 list.
 """

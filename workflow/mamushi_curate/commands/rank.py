@@ -1,10 +1,9 @@
 """Rank a table of texts and list what to remove: `init`, the stages and `show` in one command.
 
-It writes the configuration and works in the folder in which it is started: an ordinary folder of
-the workflow, in which Snakemake can be used as well. One table and one model are ranked in this
-process; a grid, another profile, and a model that is to be trained first, by the workflow. Lists
-and page come first, and then how certain they are. What was stopped goes on with the same command;
-without DATA, with the configuration that is there.
+One table and one model are ranked in this process; a grid, another profile, and a model that is to
+be trained first, by Snakemake, in the same folder. Lists and page come first, and then how certain
+they are. What was stopped goes on with the same command; without DATA, with the configuration that
+is there.
 """
 
 import argparse

@@ -1,11 +1,8 @@
 """The text of a row, also of one that is a conversation: what a turn is, in all forms of chats.
 
 A cell is text, or a list of turns: objects with ``role`` and ``content`` (text, or parts of type
-text), or with ``from`` and ``value``. Several columns are one conversation by their names, see
-``ROLES``. What else a cell may be is refused.
-
-As text, a turn is its role, a colon and what it says (its reasoning, its content, its tool calls as
-JSON); a blank line stands between two. Nothing heavy is imported, since every dry run comes here.
+text), or with ``from`` and ``value``. Several columns are one conversation by their names. As text,
+a turn is its role, a colon and what it says (its reasoning, its content, its tool calls as JSON).
 """
 
 import json

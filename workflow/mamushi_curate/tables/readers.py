@@ -54,12 +54,8 @@ TableRow = tuple[str, Mapping[str, Any]]
 def read_file_columns(
     path: str | Path, needed: Sequence[str], dialect: Dialect = USUAL
 ) -> FileTable:
-    """Read the columns ``needed`` of a table, whose format is known by the ending of its files.
-
-    Raises ``UserError`` for a missing or damaged file and one that is written meanwhile, a missing
-    column, a row of the wrong length, a quoted cell that holds whole rows, and text that is not
-    UTF-8.
-    """
+    """Read the columns ``needed`` of a table. Raises ``UserError`` for a file that is missing or
+    written meanwhile, a missing column, and a row that is none."""
     path, needed, digests = Path(path), [*dict.fromkeys(needed)], dict[str, str]()
     files = tabular.find(path)
     form = tabular.format_of(files[0]) or ""

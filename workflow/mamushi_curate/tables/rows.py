@@ -38,12 +38,8 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
 
 
 def read_raw(settings: Mapping[str, Any]) -> Raw:
-    """Read a table as it is, by the settings of its loader.
-
-    Raises ``UserError`` as ``readers.read_file_columns``, for a text that is not text, numbers in
-    the place of all texts, a missing or NaN id or mark, a row of both domains, a domain without
-    rows, and a loss of answers alone where there are no turns.
-    """
+    """Read a table as it is, by the settings of its loader. Raises ``UserError`` for numbers in the
+    place of texts, a missing id or mark, a row of both domains, and a domain without rows."""
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
     asked = settings["other_columns"] and not unlabelled(settings)
@@ -108,8 +104,7 @@ def _domains(
     table: FileTable, settings: Mapping[str, Any]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which rows are of the forget domain, and which of one at all: where both domains are
-    marked a row may be of neither, and an empty cell marks nothing. Where nobody marked the domain,
-    none is of it. Raises ``UserError`` where the marks leave a domain without rows."""
+    marked a row may be of neither. Where nobody marked the domain, none is of it."""
     n, retained = len(table.places), (settings["retain"] or {}).get("where")
     if (marked := settings["forget"].get("where")) is None:
         return np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
