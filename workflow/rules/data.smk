@@ -15,7 +15,6 @@ rule examples:
         ),
     log:
         "results/logs/examples/{dataset}.log",
-    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:
