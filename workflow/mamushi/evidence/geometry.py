@@ -8,7 +8,7 @@ each of the n rows divided by its norm, with singular values sigma_j and right s
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -51,13 +51,9 @@ class Domain:
             yield x / norm[:, None]
 
 
-class Spectrum(NamedTuple):
-    """The leading singular values (k,) of X (n, d), descending, their right singular vectors (d,
-    k), and ``variance``, ||X||_F^2 over all components."""
-
-    values: Doubles
-    vectors: Doubles
-    variance: float
+Spectrum = tuple[Doubles, Doubles, float]
+"""The leading singular values (k,) of X (n, d), descending, their right singular vectors (d, k),
+and ||X||_F^2 over all components."""
 
 
 def spectrum(domain: Domain, components: int) -> Spectrum:
@@ -82,7 +78,7 @@ def spectrum(domain: Domain, components: int) -> Spectrum:
     k = min(components, int((values > NO_VARIANCE * values[0]).sum()))
     vectors = vectors[:, :k]
     largest = np.abs(vectors).argmax(axis=0)
-    return Spectrum(values[:k], vectors * np.sign(vectors[largest, np.arange(k)]), variance)
+    return values[:k], vectors * np.sign(vectors[largest, np.arange(k)]), variance
 
 
 def geometry_columns(
@@ -92,13 +88,11 @@ def geometry_columns(
     ``components``, or less where a domain has fewer dimensions, K <= min(n1 - 1, n2 - 1, d)."""
     domains = [Domain(embeddings, inside) for inside in (forget, ~forget)]
     spectra = [spectrum(domain, components) for domain in domains]
-    most = min(len(decomposed.values) for decomposed in spectra)
-    spectra = [Spectrum(s.values[:most], s.vectors[:, :most], s.variance) for s in spectra]
-    power = discriminative_power(domains, spectra)
-    cosines = spectra[0].vectors.T @ spectra[1].vectors
+    most = min(len(values) for values, *_ in spectra)
+    spectra = [(values[:most], vectors[:, :most], total) for values, vectors, total in spectra]
+    power, cosines = discriminative_power(domains, spectra), spectra[0][1].T @ spectra[1][1]
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
-    # In fewer dimensions than twice as many, two subspaces cannot but meet: in the end both are
-    # all of the space, with angles of 0.
+    # In fewer dimensions than twice as many, two subspaces cannot but meet.
     at = max(1, min(SORTED_AT, most, embeddings.shape[1] // 2))
     columns: dict[str, Any] = {"k": np.arange(1, most + 1)}
     for name, (values, _, variance) in zip(DOMAINS, spectra, strict=True):
@@ -117,12 +111,10 @@ def discriminative_power(domains: list[Domain], spectra: list[Spectrum]) -> Doub
     """Return the paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the
     rows of both domains as they were decomposed. Each sigma is divided by sqrt(n) of its domain,
     else the larger one would decide, and v_2j is turned so that <v_1j, v_2j> >= 0."""
-    first, second = (
-        spectrum.vectors * (spectrum.values / np.sqrt(len(domain.rows)))
-        for domain, spectrum in zip(domains, spectra, strict=True)
-    )
-    cosines = np.einsum("ij,ij->j", spectra[0].vectors, spectra[1].vectors)
-    contrast = first - second * np.where(cosines < 0, -1.0, 1.0)
+    (values1, vectors1, _), (values2, vectors2, _) = spectra
+    turn = np.where(np.einsum("ij,ij->j", vectors1, vectors2) < 0, -1.0, 1.0)
+    contrast = vectors1 * (values1 / np.sqrt(len(domains[0].rows)))
+    contrast -= vectors2 * (turn * (values2 / np.sqrt(len(domains[1].rows))))
     total, square, n = 0.0, 0.0, sum(len(domain.rows) for domain in domains)
     for along in (x @ contrast for domain in domains for x in domain):
         total = total + along.sum(axis=0)
@@ -171,8 +163,5 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
 
 
 def _shares(terms: Doubles) -> Doubles:
-    """Return cumulative shares of the sum; k / K of nothing, so that the last is always 1."""
-    total = terms.sum()
-    if not total:
-        return np.arange(1, len(terms) + 1) / len(terms)
-    return np.append(np.minimum(np.cumsum(terms) / total, 1.0)[:-1], 1.0)
+    """Return cumulative shares of the sum, of which the last is exactly 1."""
+    return np.append(np.minimum(np.cumsum(terms) / terms.sum(), 1.0)[:-1], 1.0)
