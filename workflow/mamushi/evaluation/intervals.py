@@ -39,11 +39,10 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def standard_error(values: npt.ArrayLike) -> float:
+def standard_error(values: Floats) -> float:
     """Return the standard error of a mean over seeds, with n - 1; NaN for one seed."""
-    by_seed = np.asarray(values, dtype=np.float64)
-    n = len(by_seed)
-    return float(np.std(by_seed, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    n = len(values)
+    return float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
 def t_quantile(freedom: float) -> float:
@@ -74,14 +73,13 @@ def variance_and_errors(by_seed: Floats, of_texts: float, freedom: float) -> tup
     return variance, t_quantile(variance**2 / combined if combined else np.inf)
 
 
-def p_value(differences: npt.ArrayLike) -> float:
+def p_value(differences: Floats) -> float:
     """Return the two-sided p of the t test that the mean of ``differences`` (seeds,) is 0; NaN
     without a spread to judge it by."""
     from scipy.stats import t
 
-    by_seed = np.asarray(differences, dtype=np.float64)
-    error = standard_error(by_seed)
-    return float(2 * t.sf(abs(by_seed.mean() / error), len(by_seed) - 1)) if error > 0 else np.nan
+    error, freedom = standard_error(differences), len(differences) - 1
+    return float(2 * t.sf(abs(differences.mean() / error), freedom)) if error > 0 else np.nan
 
 
 def holm(p: npt.ArrayLike) -> Floats:

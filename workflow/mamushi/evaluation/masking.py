@@ -17,41 +17,12 @@ _RUN = re.compile(r"(.)\1{2,}")
 _HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|[aou]shit|minger")
 """Words with one of ``STEMS`` inside them by chance."""
 LEET = str.maketrans("@4310!$57", "aaeioisst")
-
 _listed = (Path(__file__).parent / "profanity.txt").read_text(encoding="utf-8").split("\n\n")
 STEMS, WORDS = (frozenset(words.split()) for words in _listed)
 """Digests of words that are masked wherever a word has them, but for ``_HARMLESS`` ones; and of
 words that begin harmless words too: masked alone or with an s."""
-SHORTEST, _LONGEST = 4, 16
+SHORTEST, LONGEST = 4, 16
 """Letters in the shortest of ``STEMS``, and in the longest that is looked for inside a word."""
-
-
-def digest_of_words(word: str) -> str:
-    """Return the first 8 hexadecimal digits of a word's SHA-256."""
-    return hashlib.sha256(word.encode()).hexdigest()[:8]
-
-
-def spellings(word: str) -> set[str]:
-    """Return what a word may stand for: letters for look-alikes, stretches cut to two or one."""
-    plain = unicodedata.normalize("NFKD", word).lower().translate(LEET)
-    letters = "".join(c for c in plain if c.isalpha())
-    return {_RUN.sub(r"\1", letters), _RUN.sub(r"\1\1", letters)}
-
-
-def profane(word: str) -> bool:
-    """Tell whether one of a word's spellings is on the list; a number is no word."""
-    if not any(c.isalpha() for c in word):
-        return False
-    for spelling in spellings(word):
-        if {digest_of_words(spelling), digest_of_words(spelling.removesuffix("s"))} & WORDS:
-            return True
-        # A harmless word may still begin with a stem.
-        starts = range(1 if _HARMLESS.search(spelling) else len(spelling))
-        for start in starts:
-            stops = range(start + SHORTEST, min(start + _LONGEST, len(spelling)) + 1)
-            if any(digest_of_words(spelling[start:stop]) in STEMS for stop in stops):
-                return True
-    return False
 
 
 def mask(text: str) -> str:
@@ -60,18 +31,39 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    plain = _WORD.sub(lambda match: _masked(match[0]), text)
-    return _SPELLED.sub(lambda match: _spelled_masked(match[0]), plain)
+    plain = _WORD.sub(lambda match: _mask_word(match[0]), text)
+    return _SPELLED.sub(lambda match: _mask_letters(match[0]), plain)
 
 
 @lru_cache(maxsize=1_000_000)
-def _masked(word: str) -> str:
+def _mask_word(word: str) -> str:
     plain = word.rstrip("!")
-    shown = plain[0] + "*" * (len(plain) - 1) if plain and profane(plain) else plain
+    shown = plain[0] + "*" * (len(plain) - 1) if plain and is_profane(plain) else plain
     return shown + word[len(plain) :]
 
 
-def _spelled_masked(run: str) -> str:
-    """Mask a run of single letters that has a listed word in it."""
-    is_listed = profane(re.sub(r"[ .,_*/|-]", "", run))
+def _mask_letters(run: str) -> str:
+    is_listed = is_profane(re.sub(r"[ .,_*/|-]", "", run))
     return run[0] + re.sub(r"[\w@$!]", "*", run[1:]) if is_listed else run
+
+
+def is_profane(word: str) -> bool:
+    """Tell whether one of a word's spellings is on the list, by letters for look-alikes, stretches
+    cut to two or one; a number is no word."""
+    if not any(c.isalpha() for c in word):
+        return False
+    plain = unicodedata.normalize("NFKD", word).lower().translate(LEET)
+    letters = "".join(c for c in plain if c.isalpha())
+    for spelling in {_RUN.sub(r"\1", letters), _RUN.sub(r"\1\1", letters)}:
+        if {_digest(spelling), _digest(spelling.removesuffix("s"))} & WORDS:
+            return True
+        # A harmless word may still begin with a stem.
+        for start in range(1 if _HARMLESS.search(spelling) else len(spelling)):
+            stops = range(start + SHORTEST, min(start + LONGEST, len(spelling)) + 1)
+            if any(_digest(spelling[start:stop]) in STEMS for stop in stops):
+                return True
+    return False
+
+
+def _digest(word: str) -> str:
+    return hashlib.sha256(word.encode()).hexdigest()[:8]

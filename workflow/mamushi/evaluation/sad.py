@@ -61,8 +61,7 @@ def sad(
 def area(beta: npt.ArrayLike, height: npt.ArrayLike) -> float:
     """Return the area under a curve at increasing ``beta`` by the trapezoid rule over its width:
     the mean height. A curve of one point has its own height."""
-    x = np.asarray(beta, dtype=np.float64)
-    y = np.asarray(height, dtype=np.float64)
+    x, y = np.asarray(beta, dtype=np.float64), np.asarray(height, dtype=np.float64)
     return float(y[0]) if len(x) == 1 else float(np.trapezoid(y, x) / (x[-1] - x[0]))
 
 
