@@ -5,13 +5,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
-from scipy.special import expit
 
 from mamushi.evidence.frontier import psi
 from mamushi_extras.theory.statements import (
     Population,
-    bce_regret,
     some_texts,
     theory_rows,
     transfer,
@@ -93,24 +90,6 @@ def test_brute_force_finds_a_rule_that_is_not_the_best(monkeypatch: pytest.Monke
     for name in ("optimal_removal", "optimal_preservation"):
         assert not found[name]["holds"]
         assert found[name]["measured"] > 2000
-
-
-def test_the_risk_is_that_of_the_bayes_classifier() -> None:
-    """Pointwise minima of the cross-entropy, found by a search, are at the log odds."""
-    population, _ = texts(n=6, pi1=0.25)
-    for ratio, p2 in zip(population.ratio, population.p2, strict=True):
-        first, second = 0.25 / 6, 0.75 * p2
-
-        def risk(z: float, first: float = first, second: float = second) -> float:
-            return float(first * np.logaddexp(0, -z) + second * np.logaddexp(0, z))
-
-        found = minimize_scalar(risk, bounds=(-20, 20), method="bounded", options={"xatol": 1e-9})
-        assert found.x == pytest.approx(ratio + math.log(0.25 / 0.75), abs=1e-4)
-    eta, guess = expit(population.ratio), expit(population.estimate)
-    both = (1 / 6 + population.p2) / 2
-    regret = both @ (eta * np.log(eta / guess) + (1 - eta) * np.log((1 - eta) / (1 - guess)))
-    told = bce_regret(population.ratio, population.estimate, population.p2)
-    assert told == pytest.approx(regret, rel=1e-9)
 
 
 def test_the_window_is_the_best_there_is() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm.batches import examples_of_step
-from mamushi.lm.tokens import TokenSet, only_spans, subset
+from mamushi.lm.tokens import TokenSet, only_spans
 from mamushi.registry import plugin
 from tests.support.models import FAMILIES, VOCABULARY
 from tests.support.unlearning import KINDS, run, start, texts_of, weights
@@ -191,20 +191,6 @@ def test_steps_equal_those_by_hand(
     assert moved > 3e-3
     for name, value in weights(unlearned).items():
         torch.testing.assert_close(value, after[name], rtol=1e-3, atol=2e-5, msg=name)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_spans_over_all_tokens_are_the_whole_texts_to_the_bit(kind: str) -> None:
-    forget, retain = texts_of("forget", 6, 1), texts_of("retain", 4, 2)
-    whole = subset(forget, np.flatnonzero(forget.lengths > 1))
-    every = {name: [(1, len(whole[row]))] for row, name in enumerate(whole.ids.tolist())}
-    one, steps = run(kind, None, whole, retain, micro=3)
-    other, same_steps = run(kind, None, only_spans(whole, every), retain, micro=3)
-    for name in ("loss", "forget_loss", "gradient_norm", "tokens"):
-        assert same_steps.log[name] == steps.log[name]
-    assert same_steps.masked == steps.masked
-    after = weights(other)
-    assert all(torch.equal(value, after[name]) for name, value in weights(one).items())
 
 
 def test_masked_weights_stay_bit_equal_and_the_others_move() -> None:

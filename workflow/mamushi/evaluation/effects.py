@@ -63,34 +63,28 @@ def _effect_rows(
     ]
     head = {**cohort.cell, "beta": beta, "steps": cards[0][0]["settings"]["training"]["steps"]}
     head["equal_steps"] = len({tuple(card["steps"] for card in of_arm) for of_arm in cards}) == 1
-    retain = cohort.rows(RETAIN)
-    gold = cohort.nll("gold")
-    lists, recovered, beyond_chance = _recovered(cohort, names, deep=False)
-    _, deep, deep_beyond_chance = _recovered(cohort, names, deep=True)
-    deep_start, deep_gold = (cohort.nll(arm, deep=True) for arm in ("beta0", "gold"))
-    deep_gap = cohort.contrast(cohort.rows(FORGET, deep=True), deep_gold, deep_start)
-    for selector, nll in lists.items():
-        share, change = recovered[selector], cohort.contrast(retain, nll, gold)
+    retain, gold = cohort.rows(RETAIN), cohort.nll("gold")
+    means, shares = _recovered(cohort, names, deep=False)
+    _, deep_shares = _recovered(cohort, names, deep=True)
+    for selector, nll in means.items():
+        change = cohort.contrast(retain, nll, gold)
         row = {**head, "selector": selector, "lists": len(names[selector]), "seeds": len(nll)}
-        row |= share.share_columns("recovered") | change.columns("retain_change")
+        row |= deep_shares[selector] | shares[selector] | change.columns("retain_change")
+        row |= {"withheld": row["recovered_withheld"] or change.reason}
         row |= {"retain_margin": margin, "non_inferior": non_inferior(change, margin)}
-        row |= deep[selector].share_columns("deep") | deep_gap.columns("deep_gap")
-        row |= {"withheld": share.reason or change.reason, "deep_withheld": deep[selector].reason}
-        if selector in beyond_chance:
-            gained, row["pooled"] = beyond_chance[selector]
-            row |= gained.columns("recovered_vs_random") | {"p": finite_or_none(gained.p)}
-            by_chance = cohort.contrast(retain, nll, lists[BASELINE])
+        if selector != BASELINE and BASELINE in means:
+            by_chance = cohort.contrast(retain, nll, means[BASELINE])
             row |= by_chance.columns("retain_vs_random")
-            row |= deep_beyond_chance[selector][0].columns("deep_vs_random")
         yield row
 
 
 def _recovered(
     cohort: Cohort, names: Mapping[str, Sequence[str]], *, deep: bool
-) -> tuple[dict[str, Floats], dict[str, Effect], dict[str, tuple[Effect, bool]]]:
-    """Return by selector the mean NLL over its lists (S, n), the share of the gap in forget NLL
-    that it recovers, and that share less what ``random`` recovers with whether its variance over
-    seeds is pooled over all lists; with ``deep`` of the NLL without word frequencies."""
+) -> tuple[dict[str, Floats], dict[str, _Row]]:
+    """Return by selector the mean NLL over its lists (S, n); and the columns of the share of the
+    gap in forget NLL that it recovers, and of that share less what ``random`` recovers, whose
+    variance over seeds may be ``pooled`` over all lists. With ``deep`` without word frequencies."""
+    name = "deep" if deep else "recovered"
     start, gold = (cohort.nll(arm, deep=deep) for arm in ("beta0", "gold"))
     rows = cohort.rows(FORGET, deep=deep)
     tokens = max(cohort.tokens[rows].sum(), 1.0)
@@ -100,16 +94,19 @@ def _recovered(
     }
     means = {selector: nll.mean(axis=0) for selector, nll in lists.items()}
     by_list = np.concatenate([*lists.values()])[..., rows].sum(axis=-1) / tokens
-    shares, beyond_chance = {}, {}
+    gap, columns = cohort.contrast(rows, gold, start).columns(f"{name}_gap"), {}
     for selector, nll in means.items():
-        shares[selector] = cohort.contrast(rows, nll, start, (start, gold))
+        share = cohort.contrast(rows, nll, start, (start, gold))
+        row = gap | share.share_columns(name) | {f"{name}_withheld": share.reason}
         if selector != BASELINE and BASELINE in means:
             by_seed = (nll - means[BASELINE])[:, rows].sum(axis=-1) / tokens
             factor = 1 / len(lists[selector]) + 1 / len(lists[BASELINE])
             pooled = pooled_variance(by_list, by_seed, factor)
             gained = cohort.contrast(rows, nll, means[BASELINE], (start, gold), pooled)
-            beyond_chance[selector] = gained, pooled is not None
-    return means, shares, beyond_chance
+            row |= gained.columns(f"{name}_vs_random")
+            row |= {"p": finite_or_none(gained.p), "pooled": pooled is not None}
+        columns[selector] = row
+    return means, columns
 
 
 def non_inferior(change: Effect, margin: float) -> str:
