@@ -32,9 +32,11 @@ STOPPING = (
 )
 CONFIG_TO = "MAMUSHI_CONFIG_TO"
 """A variable: the file to which the Snakefile writes its configuration, for `mamushi plan`."""
-OF_JOBS = ("mamushi.cli", "mamushi.selection.scores")
+OF_JOBS = (
+    *("mamushi.cli", "mamushi.selection.scores"),
+    *("mamushi.lm.loading", "mamushi.lm.perplexity", "mamushi.lm.training"),
+)
 """What nearly all jobs import of this package, beside the modules of stages."""
-OF_MODELS = ("mamushi.lm.loading", "mamushi.lm.perplexity", "mamushi.lm.training")
 started: Callable[[], None]
 """Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
 ended: Callable[[bool], None]
@@ -56,16 +58,12 @@ def begin(config: Config) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
     _closing.enter_context(only_run())
     _closing.enter_context(handle_signals(_stop, (signal.SIGTERM, signal.SIGINT)))
-    models = config["models"]
     # Where most of what jobs take is their imports, one process does them for all.
-    is_short = all(model["contaminated"] for model in models.values())
-    is_short = is_short or any("family" in model for model in models.values())
-    if is_short and os.environ.get(warm.SOCKET) not in ("off", warm.IN_SERVER):
-        are_vectors = all("embeddings" in model for model in models.values())
-        libraries = warm.OF_VECTORS if are_vectors else (*warm.LIBRARIES, *OF_MODELS)
+    has_tiny = any("family" in model for model in config["models"].values())
+    if has_tiny and os.environ.get(warm.SOCKET) not in ("off", warm.IN_SERVER):
         modules = {entry.module.__name__ for entry in stages().values()}
         _closing.callback(os.environ.pop, warm.SOCKET)
-        _closing.enter_context(warm.start_server([*libraries, *OF_JOBS, *sorted(modules)]))
+        _closing.enter_context(warm.start_server([*warm.LIBRARIES, *OF_JOBS, *sorted(modules)]))
 
 
 def end(configfiles: Iterable[str | Path], config: Config) -> None:

@@ -29,13 +29,9 @@ SOCKET = "MAMUSHI_WARM"
 """Names the server's socket, or is ``off``, or ``server`` in a job of one."""
 IN_SERVER = "server"
 """Its value in the job of a server, which says itself how it ended."""
-OF_VECTORS = (
+LIBRARIES = (
     *("jinja2", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.stats"),
     *("sklearn.feature_extraction.text", "sklearn.linear_model"),
-)
-"""Of a run without a language model."""
-LIBRARIES = (
-    *OF_VECTORS,
     *("accelerate", "safetensors.torch", "torch", "transformers.models.llama.modeling_llama"),
     *("transformers.models.auto", "transformers.tokenization_utils_tokenizers"),
 )
