@@ -158,7 +158,7 @@ class RowRemoval:
 
 @dataclass(frozen=True)
 class ListedTexts:
-    """What a list says, and what is read of its run."""
+    """What a list says."""
 
     path: Path
     ids: list[str]

@@ -238,13 +238,10 @@ def fits_one_process(args: Namespace, config: Mapping[str, Any]) -> bool:
     divided, and nothing is asked of Snakemake."""
     if args.snakemake_args or args.profile != _run.PROFILE or args.dry_run:
         return False
-    models = [config["models"][name] for name in config["grid"]["models"]]
-    trains = any(
-        "embeddings" not in model and not (model["contaminated"] and model["base"] is None)
-        for model in models
-    )
-    is_divided = config["execution"]["gpus_per_job"] > 1
-    return len([*grid.cells(config["grid"])]) == 1 and not trains and not is_divided
+    cells, is_divided = [*grid.cells(config["grid"])], config["execution"]["gpus_per_job"] > 1
+    model = config["models"][cells[0]["model"]]
+    is_ready = "embeddings" in model or (model["contaminated"] and model["base"] is None)
+    return len(cells) == 1 and is_ready and not is_divided
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def test_an_id_that_is_not_there_stops_unless_that_is_asked_for(
     command(*words, "--missing-ids")
     said = capsys.readouterr().out
     assert "2 of 8 rows removed, 1 of them as copies" in said
-    assert "1 ids of the list are not there, the first is 'c99'" in said
+    assert "1 ids of the list are not there" in said
 
 
 CHANGED: dict[str, Callable[[list[str]], list[str]]] = {

@@ -88,8 +88,8 @@ def run(args: argparse.Namespace) -> None:
     print(f"{removal.removed:,} of {removal.read:,} rows removed, {how}")
     if listed.cut:
         print(f"{removal.cut_characters:,} characters cut from {removal.cut_rows:,} rows")
-    if missing := ids["not_found"]:
-        print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
+    if ids["not_found"]:
+        print(f"{len(ids['not_found']):,} ids of the list are not there, see the receipt")
     if listed.texts and not removal.compared:
         print("their texts were not compared with those that were ranked")
     print(args.out)

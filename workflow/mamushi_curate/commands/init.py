@@ -263,9 +263,8 @@ def find_vectors(source: str) -> dict[str, Any]:
     columns of ids and of lists, or several."""
     import pyarrow.parquet as pq
 
-    path = local_path(source)
-    if not path.is_file():
-        raise UserError(tabular.no_file(path), where=source, do="check the path")
+    if not (path := local_path(source)).is_file():
+        raise UserError(tabular.no_file(path), where=source)
     with located(source):
         schema = pq.read_schema(path)
     lists = [field.name for field in schema if "list<" in str(field.type)]

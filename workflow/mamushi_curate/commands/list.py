@@ -49,20 +49,19 @@ def run(args: argparse.Namespace) -> int:
         for cell, name in itertools.product(grid.cells(config["grid"]), config["grid"]["selectors"])
         if name not in tokens
     ]
-    made = [paths.REMOVAL.format(**wildcards) for wildcards in lists]
+    made = [paths.REMOVAL.format(**of) for of in lists]
     # Of a corpus, every list can have its manifest.
-    is_corpus = {name: unlabelled(settings) for name, settings in config["datasets"].items()}
+    corpora = [of for of in lists if unlabelled(config["datasets"][of["dataset"]])]
+    wanted = [(paths.REMOVAL, of) for of in lists] + [(paths.MANIFEST, of) for of in corpora]
     status = 0
     if fits_one_process(args, config):
         with open_pipeline(args, configfiles[-1], config) as pipeline:
             ranking = pipeline(config)
-            for of in lists:
-                for pattern in (paths.REMOVAL, *[paths.MANIFEST] * is_corpus[of["dataset"]]):
-                    ranking.want(pattern, selector=of["selector"], beta=of["beta"])
+            for pattern, of in wanted:
+                ranking.want(pattern, selector=of["selector"], beta=of["beta"])
             ranking.make()
     else:
-        beside = [paths.MANIFEST.format(**of) for of in lists if is_corpus[of["dataset"]]]
-        status = _run.run([*made, *beside], configfiles, args)
+        status = _run.run([pattern.format(**of) for pattern, of in wanted], configfiles, args)
     if status == 0 and not args.dry_run:
         _as_json.put(made)
         print(*made, sep="\n")

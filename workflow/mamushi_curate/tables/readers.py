@@ -193,9 +193,9 @@ class Reader:
             for number in range(self.source.num_row_groups):
                 yield select(self.source.read_row_group(number, columns=names), names)
             return
-        is_file, batches = hasattr(self.source, "get_batch"), self.source
-        if is_file:
-            batches = map(self.source.get_batch, range(self.source.num_record_batches))
+        batches = self.source
+        if hasattr(batches, "get_batch"):
+            batches = map(batches.get_batch, range(batches.num_record_batches))
         for batch in batches:
             # The library takes on trust where each value begins and ends.
             batch.validate(full=True)

@@ -1,7 +1,6 @@
 """What each row of a user's table is: its text, id, domain and section."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,13 @@ from mamushi.data.cells import Cells, some, store
 from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
-from mamushi.io.domains import TURNS, name_of
+from mamushi.io.domains import TURNS
 from mamushi_curate.tables.columns import column_of, filled, numbers_or_categories, other_columns
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
 from mamushi_curate.tables.expression import columns_in, evaluate
 from mamushi_curate.tables.lines import Dialect, check_text
 from mamushi_curate.tables.readers import FileTable, name_at, read_file_columns
 
-_SHOWN, _LONGEST = 5, 40
-"""Values of a column that a message lists, and characters of each."""
 _NUMBER = re.compile(r"\s*([-+]?[\d.]+(e[-+]?\d+)?|nan)?\s*", re.IGNORECASE)
 
 
@@ -119,18 +116,8 @@ def _domains(
                 f"{where!r} is true of no row" if where else f"{marked!r} is true of every row"
             )
             problem = f"the {domain} domain has no texts: {true_of}"
-            raise UserError(problem, where=table.file, do=_common_values(table, where or marked))
+            raise UserError(problem, where=table.file)
     return forget, forget | retain
-
-
-def _common_values(table: FileTable, where: str) -> str:
-    """Return the most common values of the columns of an expression, for a message."""
-    columns = []
-    for name in columns_in(where):
-        counts = Counter(str(name_of(cell))[:_LONGEST] for cell in table.columns[name])
-        values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
-        columns.append(f"column {name!r} has {', '.join(values)}")
-    return "; ".join(columns) or "name a column in it"
 
 
 def _marked_rows(table: FileTable, where: str, *, may_lack: bool) -> NDArray[np.bool_]:
