@@ -1,7 +1,7 @@
 """Stratified k-fold cross-fitting (paper, Appendix "Training Regime"): every example is scored by
 an estimator that never saw it, and every statistic comes from the training folds alone."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,16 +87,15 @@ def cross_fit(
     tasks = list[Task]()
     for fold, fold_seed in zip(folds, seeds, strict=True):
         tasks += _tasks(pool, fold, fold_seed, used, settings.get("fit_sample"))
-    fits: Iterable[Fit] = estimate(tasks) if together else side_by_side(estimate, tasks)
-    by_task, remarks = list[Doubles](), list[dict[str, Any]]()
+    fits = list[Fit]()
     with Progress(len(tasks), name, "fold") as progress:
-        for task, (logits, remark) in zip(tasks, fits, strict=True):
-            by_task.append(logits)
-            remarks.append(remark)
-            progress.advance(note=f"AUC {auc(logits, pool.forget[task.held_out]):.3f}")
-    logits = average(tasks, by_task, repeats)
+        for fit in estimate(tasks) if together else side_by_side(estimate, tasks):
+            held = tasks[len(fits)].held_out
+            fits.append(fit)
+            progress.advance(note=f"AUC {auc(fit[0], pool.forget[held]):.3f}")
+    logits = average(tasks, [of_task for of_task, _ in fits], repeats)
     centre, per_fold = middle(logits, pool.forget), []
-    for i, remark in enumerate(remarks[:k]):
+    for i, (_, remark) in enumerate(fits[:k]):
         in_fold, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
         offset = middle(in_fold, forget) - centre
         per_fold.append({"auc": auc(in_fold, forget), "offset": offset, **remark})
