@@ -183,7 +183,7 @@ class Bank:
     def masking(self, seed: int, spans: Mapping[str, list[tuple[int, int]]]) -> None:
         """Retrain with these tokens left out of the loss."""
         texts = masked(self.ranked, spans)
-        kept = mass(texts) > 0
+        kept = mass(texts, self.ranked) > 0
         self.train(seed, subset(texts, np.flatnonzero(kept)), kept)
 
     def unlearning(self, seed: int, unlearner: str, forget: TokenSet) -> None:

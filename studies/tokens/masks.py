@@ -79,7 +79,7 @@ def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreT
         overlay(trained, model)
         return device.place(model, cell.training["precision"], accelerator.device)
     texts = texts_of(cell, kind, beta)
-    return tuned(cell, texts, cell.seed, accelerator, tokens.mass(texts) > 0)
+    return tuned(cell, texts, cell.seed, accelerator, tokens.mass(texts, cell.ranked) > 0)
 
 
 class Questions:
@@ -201,8 +201,8 @@ def main() -> None:
                 removed = 0.0
                 if kind in KINDS:
                     texts = texts_of(cell, kind, args.budget)
-                    forget = subset(texts, np.flatnonzero(cell.forget))
-                    removed = 1 - float(tokens.mass(forget).mean())
+                    left = tokens.mass(texts, cell.ranked)[np.flatnonzero(cell.forget)]
+                    removed = 1 - float(left.mean())
                 model = model_of(cell, kind, args.budget, accelerator)
                 row: Row = {"seed": seed, "kind": kind, "mass_removed": removed}
                 row |= questions(model, accelerator)

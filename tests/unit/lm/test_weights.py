@@ -1,5 +1,5 @@
-"""Texts of which tokens count by degrees or not at all, as where answers alone count or spans are
-left out: exact against a padded loop, and all that trains or measures goes by the others."""
+"""Texts of which some tokens do not count, as where answers alone do or spans are left out: exact
+against a padded loop, and all that trains or measures goes by the others."""
 
 from dataclasses import replace
 
@@ -10,10 +10,9 @@ from torch.nn import functional
 
 from mamushi.evidence.predicted import Proxy
 from mamushi.lm import device, tokens
-from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
-from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.tokens import TokenSet
 from mamushi.selection.unigram import token_counts
 from mamushi.unlearning import relearning
 from mamushi_extras.edits import editing
@@ -25,12 +24,6 @@ CPU = device.accelerator("fp32")
 SPANS = {"t003": [(0, 2), (4, 5)], "t006": [(1, 2)]}
 
 
-def weighed(texts: TokenSet, weights: dict[str, float]) -> TokenSet:
-    """Texts of which each token counts as its text's id says; of others 1."""
-    by_text = np.array([weights.get(name, 1.0) for name in texts.ids], np.float32)
-    return replace(texts, weights=np.repeat(by_text, texts.lengths))
-
-
 def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]]:
     """The step's loss and gradients from one padded batch and a loop over its predicted tokens."""
     reference = exact(model(family))
@@ -39,44 +32,26 @@ def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]
     real = torch.arange(ids.shape[1])[None] < torch.from_numpy(texts.lengths)[:, None]
     ids[real] = torch.from_numpy(texts.tokens.astype(np.int64))
     logits = reference(input_ids=ids, attention_mask=real.long()).logits
-    total, weight = torch.zeros((), dtype=torch.float64), 0.0
+    total, weight = torch.zeros((), dtype=torch.float64), 0
     for row in range(len(texts)):
         for place in range(1, len(texts[row])):
-            own = float(texts.weights_of(row)[place])
-            nll = functional.cross_entropy(logits[row, place - 1], ids[row, place])
-            total, weight = total + own * nll, weight + own
+            if texts.weights_of(row)[place]:
+                total = total + functional.cross_entropy(logits[row, place - 1], ids[row, place])
+                weight += 1
     (total / weight).backward()
     gradients = {n: p.grad for n, p in reference.named_parameters() if p.grad is not None}
     return float(total.detach()) / weight, gradients
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("weights", [{}, {"t000": 0.25, "t001": 0.0, "t002": 0.7}])
-def test_a_weighted_step_is_that_of_a_padded_loop(family: str, weights: dict[str, float]) -> None:
-    texts = tokens.masked(weighed(token_set(9, longest=9, seed=4), weights), SPANS)
+def test_a_step_on_some_tokens_is_that_of_a_padded_loop(family: str) -> None:
+    texts = tokens.masked(token_set(9, longest=9, seed=4), SPANS)
     expected, gradients = padded(family, texts)
     for micro in (9, 2):
         loss, computed = step_gradients(family, micro, CPU, texts)
         assert loss == pytest.approx(expected, rel=1e-6)
         for name, gradient in gradients.items():
             torch.testing.assert_close(computed[name], gradient, rtol=1e-6, atol=1e-9)
-
-
-def test_mass_is_what_a_training_counts_texts_by() -> None:
-    texts = token_set(6, longest=9, seed=4)
-    assert tokens.mass(texts).tolist() == [1.0] * 6
-    every = weighed(texts, {"t001": 0.0, "t002": 0.5})
-    assert tokens.mass(every).tolist() == [1, 0, 0.5, 1, 1, 1]
-    some = subset(every, np.array([2, 0]))
-    assert tokens.mass(some).tolist() == [0.5, 1]
-    assert some.weights_of(0).tolist() == [0.5] * len(texts[2])
-    longest = int(texts.lengths.argmax())
-    name, predicted = str(texts.ids[longest]), int(texts.lengths[longest]) - 1
-    # The first token is not predicted, masked or not.
-    masses = tokens.mass(tokens.masked(texts, {name: [(0, 3)]}))
-    assert masses[longest] == pytest.approx(1 - 2 / predicted)
-    assert masses.sum() == pytest.approx(6 - 2 / predicted)
-    assert steps(12, 4, 2.0) == steps(float(np.full(24, 0.5).sum()), 4, 2.0) == 6
 
 
 def answered(seed: int = 0) -> TokenSet:

@@ -115,8 +115,6 @@ class Batch:
     """The tokens to be predicted from there, int64 (predicted,)."""
     texts: torch.Tensor
     """The text, counted from 0, that each of them is in, int64 (predicted,)."""
-    weights: torch.Tensor | None = None
-    """How much each of them counts, float32 (predicted,); None: all 1."""
     positions: torch.Tensor | None = None
     """Of texts in one row: of each token in its text, int64 (1, tokens)."""
     documents: Documents | None = None
@@ -155,9 +153,6 @@ def batch_of(
     place = np.arange(len(flat)) - np.repeat(chosen.offsets[:-1], lengths)
     row = np.repeat(np.arange(len(rows)), lengths)
     later = chosen.predicted
-    weights = chosen.weights[later]
-    # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
-    counted = None if (weights == 1).all() else to_device(weights, device)
     targets = (chosen if labels is None else subset(labels, rows)).tokens[later].astype(np.int64)
     shape = (len(rows), max(1, int(lengths.max(initial=0))))
     arrays = [flat, place, later - 1, targets, row[later]]
@@ -168,7 +163,7 @@ def batch_of(
         arrays = [padded[0].ravel(), padded[1].ravel(), places[later - 1], *arrays[3:], places]
     # One transfer for all.
     moved = to_device(np.concatenate(arrays), device).split([*map(len, arrays)])
-    common = (lengths, moved[2], moved[3], moved[4], counted)
+    common = (lengths, moved[2], moved[3], moved[4])
     if shared:
         return Batch(moved[0][None], *common, moved[1][None], Documents(lengths, chosen.ids))
     ids, mask = (tensor.view(shape) for tensor in moved[:2])

@@ -225,14 +225,12 @@ def nll_in_place(
 
 
 class TokenLoss(nn.Module):
-    """``forward`` gives the weighed *sum* of the NLL over the predicted tokens of a micro-batch:
-    the caller divides by the weight of the whole step, whatever its micro-batches and devices."""
+    """``forward`` gives the *sum* of the NLL over the predicted tokens of a micro-batch: the caller
+    divides by the number of the whole step, whatever its micro-batches and devices."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, batch: Batch) -> Tensor:
-        if batch.weights is None:
-            return batch_nll(self.model, batch, uniform=True).sum()
-        return (batch_nll(self.model, batch) * batch.weights).sum()
+        return batch_nll(self.model, batch, uniform=True).sum()

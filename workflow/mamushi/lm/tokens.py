@@ -185,8 +185,8 @@ class TokenSet:
     offsets: np.ndarray
     """Where each row starts, and where the last one ends: int64 (rows + 1)."""
     weights: np.ndarray = field(default_factory=lambda: np.ones((), np.float32))
-    """How much the prediction of each token counts, float32 (tokens); by default 1. In training,
-    and 0 also where it is measured: what is not the assistant's, where its tokens alone count."""
+    """1 for tokens that are predicted, where they are not a text's first, and 0 for those that are
+    read alone: float32 (tokens); by default 1."""
 
     def __post_init__(self) -> None:
         # In place of one weight for all tokens, too.
@@ -222,7 +222,7 @@ class TokenSet:
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Return the weight of each row's predicted tokens, all but its first: float64 (rows)."""
+        """Return the number of each row's predicted tokens: float64 (rows)."""
         total = np.concatenate([[0.0], np.cumsum(self.weights, dtype=np.float64)])
         first = np.minimum(self.offsets[:-1] + 1, self.offsets[1:])
         return np.asarray(total[self.offsets[1:]] - total[first])
@@ -308,10 +308,9 @@ def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet
     return subset(of_spans, np.flatnonzero(of_spans.counted > 0))
 
 
-def mass(texts: TokenSet, unmasked: TokenSet | None = None) -> np.ndarray:
-    """Return the mean weight of each text's predicted tokens (texts,), of those of the ``unmasked``
-    text: 1 where none is weighed. A training takes as many steps as for so many texts, so that each
-    token is trained on as often, times its weight, whatever else has been removed."""
-    predicted = np.maximum(texts.lengths - 1, 0) if unmasked is None else unmasked.counted
-    means: np.ndarray = texts.counted / np.maximum(predicted, 1)
-    return np.where(predicted > 0, means, 1.0)
+def mass(texts: TokenSet, unmasked: TokenSet) -> np.ndarray:
+    """Return the share of each ``unmasked`` text's predicted tokens that are left (texts,), 1 where
+    there is none. A training takes as many steps as for so many texts, so that each token is
+    trained on as often, whatever else has been removed."""
+    shares: np.ndarray = texts.counted / np.maximum(unmasked.counted, 1)
+    return np.where(unmasked.counted > 0, shares, 1.0)

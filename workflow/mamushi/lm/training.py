@@ -293,7 +293,7 @@ def mean_nll(
     remaining: NDArray[np.bool_] | None = None,
     updated: Updated = Objective.updated,
 ) -> Objective:
-    """Make the objective of fine-tuning: of each step sum w nll / sum w over its predicted tokens.
+    """Make the objective of fine-tuning: of each step the mean NLL over its predicted tokens.
     ``remaining`` is that of ``examples_of_step``, or of ``remaining_of_step`` in aligned steps."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared, passed = can_share(model), len(texts)
