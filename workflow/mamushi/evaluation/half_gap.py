@@ -7,13 +7,11 @@ deep gap is that of the NLL without word frequencies (``lm.raking``). It is a sm
 whole, so that which texts are held out matters as seeds do: errors are over both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +26,6 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.names import label, list_table
 from mamushi.io.tables import FORGET
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
 HALF_GAPS: Mapping[str, Mapping[str, float]] = {
@@ -206,42 +201,37 @@ def half_gap_table(
     means of all. An interval ends where the 95% t bands of the mean curve first get to the target.
     """
     rows: list[_Row] = []
-    for names, group in points.to_pandas().groupby(["dataset", "model"], sort=False):
-        printed = HALF_GAPS if names == HALF_GAPS_OF else {}
-        for row in _pair_rows(group, target, retain_cap):
-            pair = row["unlearner"], row["selector"]
-            head = {"dataset": names[0], "model": names[1], **row}
-            head["paper_budget"] = printed.get(pair[0], {}).get(pair[1])
-            rows.append({**head, **deep.get((*names, *pair), {})})
-    return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
-
-
-def _pair_rows(points: pd.DataFrame, target: float, retain_cap: float) -> Iterator[_Row]:
-    """Yield the rows of one dataset and model, one for each unlearner and selector."""
-    ends = points.groupby("seed", sort=False)[["start_ppl_forget", "gold_ppl_forget"]].first()
-    has_gap = ends.gold_ppl_forget > ends.start_ppl_forget
-    seeds = [*ends.index[has_gap]]
-    start, gold = (ends[has_gap] if seeds else ends).to_numpy().mean(axis=0).tolist()
-    level = {"seeds": len(seeds), "start_ppl_forget": start, "gold_ppl_forget": gold}
-    level["target_ppl_forget"] = start + target * (gold - start)
-    curves, crossings = {}, {}
-    points = points.assign(retain=points.ppl_retain / points.start_ppl_retain)
-    for pair, curve in points.groupby(["unlearner", "selector"], sort=False):
-        shares, retain = (
-            curve.pivot(index="seed", columns="beta", values=name).loc[seeds]
-            for name in ("recovery", "retain")
-        )
-        beta = shares.columns.to_numpy(np.float64)
-        curves[pair] = beta, retain.to_numpy()
-        crossings[pair] = crossing(beta, shares.to_numpy(), target) if seeds else Crossing()
-    for pair, at in crossings.items():
-        row = {"unlearner": pair[0], "selector": pair[1], **level, "censored": at.budget is None}
-        row |= {"budget": at.budget, "budget_low": at.low, "budget_high": at.high}
-        if at.budget is not None:
-            factor = float(interpolate(*curves[pair], at.budget).max())
-            row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
+    frame = points.to_pandas()
+    frame["retain"] = frame.ppl_retain / frame.start_ppl_retain
+    for names, of_model in frame.groupby(["dataset", "model"], sort=False):
+        ends = of_model.groupby("seed", sort=False)[["start_ppl_forget", "gold_ppl_forget"]].first()
+        has_gap = ends.gold_ppl_forget > ends.start_ppl_forget
+        seeds = [*ends.index[has_gap]]
+        start, gold = (ends[has_gap] if seeds else ends).to_numpy().mean(axis=0).tolist()
+        head = {"dataset": names[0], "model": names[1], "seeds": len(seeds)}
+        head |= {"start_ppl_forget": start, "gold_ppl_forget": gold}
+        head["target_ppl_forget"] = start + target * (gold - start)
+        crossings, factors = {}, {}
+        for pair, curve in of_model.groupby(["unlearner", "selector"], sort=False):
+            shares, retain = (
+                curve.pivot(index="seed", columns="beta", values=name).loc[seeds]
+                for name in ("recovery", "retain")
+            )
+            beta = shares.columns.to_numpy(np.float64)
+            at = crossing(beta, shares.to_numpy(), target) if seeds else Crossing()
+            crossings[pair] = at
+            if at.budget is not None:
+                factors[pair] = float(interpolate(beta, retain.to_numpy(), at.budget).max())
+        for pair, at in crossings.items():
+            row = {**head, "unlearner": pair[0], "selector": pair[1]}
+            row |= {"budget": at.budget, "budget_low": at.low, "budget_high": at.high}
+            row |= {"censored": at.budget is None, "retain_factor": factors.get(pair)}
+            row["within_cap"] = factors[pair] <= retain_cap if pair in factors else None
+            printed = HALF_GAPS if names == HALF_GAPS_OF else {}
+            row["paper_budget"] = printed.get(pair[0], {}).get(pair[1])
             row |= saving(at, crossings.get((pair[0], BASELINE), Crossing()))
-        yield row
+            rows.append(row | deep.get((*names, *pair), {}))
+    return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
 def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
