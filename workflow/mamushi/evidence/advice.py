@@ -2,8 +2,7 @@
 
 Two targets. ``removal``, a share: the smallest budget whose removal has gone that part of the way
 from nothing removed to all removed. ``preservation``, in nats per text: the smallest budget with
-KL(p2 || p_-S) at most that; what is still in the mixture harms the retain domain, so that this
-falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon).
+KL(p2 || p_-S) at most that (paper, Eq. "distributional unlearning": epsilon).
 
 The frontier is that of a learner whose model is the mixture that it is trained on. A language model
 learns from one forget text about others. What retraining needs for a share of the removal is
@@ -29,16 +28,11 @@ from mamushi.io.tables import read_metadata, read_table
 
 AdviceRow = Mapping[str, Any]
 
-TARGETS: Mapping[str, tuple[str, int]] = {
-    "removal": ("gain", 1),
-    "preservation": ("preservation", -1),
-}
+TARGETS = {"removal": ("gain", 1), "preservation": ("preservation", -1)}
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 OF_TOKENS = "it ranks tokens, and no prediction of retraining gets there"
 WIDEST = 0.6  # The width of a budget's interval from which it is no advice.
-HALF_WIDTH = 0.15
-"""At least 95% of the budgets that retraining needed for a share of the gap were so near to the
-predicted one, 222 of 226 for the half (the page Predicted retraining)."""
+HALF_WIDTH = 0.15  # At least 95% of the budgets that retraining needed were so near to this one.
 ROUNDING = 1e-9
 
 

@@ -288,13 +288,10 @@ def _list_words(
 ) -> str:
     """Describe how much of a list looks like texts to keep, or what it ``holds``, and how many of
     it are toss-ups."""
-    words, share = holds, also_retain["estimate"]
-    if words is None and share is None:
-        words = "how much of it looks like texts to keep is not known"
-    elif words is None:
-        words = (
-            f"{share:.0%} of it looks like texts to keep, at most {also_retain['upper_bound']:.0%}"
-        )
+    words = holds or "how much of it looks like texts to keep is not known"
+    if holds is None and also_retain["estimate"] is not None:
+        words = "{estimate:.0%} of it looks like texts to keep, at most {upper_bound:.0%}"
+        words = words.format(**also_retain)
     if stability["toss_up"] is None:
         return f"{words}; it was not refitted, so its toss-ups are not known"
     tossed = f"{stability['toss_up']:,} of {removed:,} are toss-ups"
