@@ -24,7 +24,6 @@ from mamushi.running.stage import Stage, job_of, stages
 from mamushi_cluster import hooks
 from mamushi_cluster.commands import _run
 from mamushi_cluster.record import Record
-from mamushi_extras.influence.adds import by_influence
 
 MAKERS = {
     **dict.fromkeys((paths.EXAMPLES, paths.DUPLICATES), "examples"),
@@ -112,12 +111,13 @@ class Pipeline:
             name = "import-embeddings"
         elif pattern == paths.MANIFEST and self.is_corpus:
             name = "corpus-manifest"
-        elif pattern == paths.SCORES and wildcards["selector"] in by_influence(self.config):
+        elif pattern == paths.SCORES and self._is_influence(wildcards["selector"]):
             name = "influence-scores"
         own = {k: v for k, v in wildcards.items() if f"{{{k}}}" in pattern}
         at = {**self.cell, **own}
         step = (name, *at.values())
-        if step in self.done or step in self.planned:
+        # No page where its room is not.
+        if step in self.done or step in self.planned or name not in stages():
             return
         files = self._files(name, pattern, at)
         for parameter in stages()[name].parameters:
@@ -129,6 +129,9 @@ class Pipeline:
                     self.want(of, selector=selector)
         self.planned[step] = (stages()[name], at, files)
 
+    def _is_influence(self, selector: str) -> bool:
+        return selectors.kind_of(self.config, selector).name.endswith("influence")
+
     def _files(self, name: str, pattern: str, at: Mapping[str, Any]) -> dict[str, Any]:
         """Return the files of a stage that its parameters' names do not say: patterns of ``paths``,
         with a selector where that is another one than the stage's."""
@@ -137,7 +140,7 @@ class Pipeline:
         selector = at.get("selector", ratio)
         base = selectors.derives(config, selector)
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
-        is_measured = selector in by_influence(config)
+        is_measured = self._is_influence(selector)
         files: dict[str, dict[str, Any]] = {
             "import-embeddings": {"data_card": paths.DATA_CARD},
             "score": {"base": base and (pattern, base)},

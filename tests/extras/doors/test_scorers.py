@@ -13,10 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
-from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
-from mamushi.selection.word_vectors import fit_components
+from mamushi_curate.vectors.ngrams import count_ngrams
+from mamushi_curate.vectors.word_vectors import fit_components
 from mamushi_extras.doors.saving import (
     Weights,
     fit_whole,
@@ -25,6 +24,7 @@ from mamushi_extras.doors.saving import (
     whole_task,
 )
 from mamushi_extras.doors.scorers import read_scorer
+from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
 from tests.support.lab import WORDS
 
 FOLDS = {"folds": 5, "fit_sample": None}

@@ -1,26 +1,22 @@
 """Logistic regression with a Gaussian prior on its weights, by a solver that converges.
 
 A text's logit w^T x has the variance ``prior`` before the labels are seen. Standardised columns
-have |x|^2 = d on average, so the weights' variance (scikit-learn's C) is prior / d; rows of n-grams
-have |x| = 1. Classes are balanced: the logit estimates log p1(x)/p2(x).
+have |x|^2 = d on average, so the weights' variance (scikit-learn's C) is prior / d. Classes are
+balanced: the logit estimates log p1(x)/p2(x).
 """
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.preprocessing import normalize
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
@@ -28,8 +24,6 @@ from mamushi.selection.crossfit import Fit, Task
 Features = Any  # A dense or sparse matrix with a row for each example.
 
 STEPS = 5000  # Most of a solver; L-BFGS mostly needs fewer than two hundred.
-WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
-BITS = 20
 
 
 @cache
@@ -110,45 +104,3 @@ def fit_standardised(
     mean, scale = mean.astype(np.float32), scale.astype(np.float32)
     decide = logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
     return decide, mean, scale
-
-
-def count_ngrams(texts: Iterable[str] | None) -> list[sparse.csr_matrix]:
-    """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
-    assert texts is not None
-    # A word of one letter is a word. A space behind each, where a script has none.
-    of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: spaced(t.lower())}
-    return [
-        _hashed(texts, analyzer="word", ngram_range=WORDS, **of_words),
-        _hashed(texts, analyzer="char_wb", ngram_range=CHARACTERS),
-    ]
-
-
-def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
-    """Count the hashed words in each text: (n, 2^BITS), float32."""
-    assert texts is not None
-    return _hashed(texts, analyzer=units)
-
-
-def _hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
-    options |= {"n_features": 2**BITS, "alternate_sign": False, "norm": None, "dtype": np.float32}
-    return HashingVectorizer(**options).transform(texts)
-
-
-def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
-    """Return held-out logits from counts of n-grams: tf-idf with sublinear counts and the training
-    rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
-    weights = [tfidf(matrix, task.train, (task.train, task.held_out)) for matrix in counts]
-    x, unseen = (normalize(sparse.hstack(m, format="csr")) for m in zip(*weights, strict=True))
-    return logistic(x, task.forget[task.train], prior)(unseen), {}
-
-
-def tfidf(
-    counts: sparse.csr_matrix, train: NDArray[np.int64], row_sets: Sequence[NDArray[np.int64]]
-) -> list[sparse.csr_matrix]:
-    """Return the tf-idf of each of ``row_sets``, rows of the counts, with sublinear counts and the
-    frequencies of the rows ``train``; a text has length 1."""
-    training = counts[train]
-    # An n-gram that no training text has keeps the weight 0.
-    seen = np.flatnonzero(np.bincount(training.indices, minlength=counts.shape[1]))
-    weigh = TfidfTransformer(sublinear_tf=True).fit(training[:, seen])
-    return [weigh.transform(counts[rows][:, seen]) for rows in row_sets]

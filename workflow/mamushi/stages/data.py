@@ -1,17 +1,16 @@
-"""Texts of the datasets, and vectors that another program made."""
+"""Texts of the datasets."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
-from mamushi.config.sources import files, unlabelled, vector_files
+from mamushi.config.sources import files, unlabelled
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, versions
-from mamushi.io.domains import INFERENCE
-from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.files import sha256, write_json
 from mamushi.registry import plugin, plugin_settings, readers_of
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Job, Output
 from mamushi.stages._io import parquet, schemas
 
 
@@ -93,61 +92,3 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
         return {"kind": settings.kind, "column": "id", "text": None}
     dialect = {name: loader[name] for name in ("quote", "separator") if loader.get(name)}
     return {"kind": "table", "column": loader["id"], "text": loader["text"], **dialect}
-
-
-class ImportEmbeddings(Settings):
-    """Columns of vectors that were made elsewhere and the digests of the files, or ``words``."""
-
-    embedding: dict[str, Any] = setting(
-        lambda config, model: {
-            key: config["models"][model]["embeddings"][key] for key in ("id", "vector", "words")
-        }
-    )
-    inputs: dict[str, str] = setting(
-        lambda config, model: content_digests(vector_files(config["models"][model]))
-    )
-
-
-def import_embeddings(
-    *,
-    examples: Input,
-    duplicates: Input,
-    vectors: list[Input] | None = None,
-    data_card: Path | None = None,
-    out: Output,
-    settings: ImportEmbeddings,
-    job: Job,
-) -> None:
-    """Make the embeddings table of vectors that another program made of the texts, a file or
-    shards, or of their words. ``data_card`` says how many rows of the dataset are in neither table.
-    Raises ``UserError`` for ids and vectors that do not fit the dataset."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from mamushi.data.vectors import read_aligned
-    from mamushi.io.tables import ranked, write_vectors
-    from mamushi.selection.word_vectors import fit_components
-
-    embedding, columns = settings.embedding, ranked(examples)
-    if not (vectors or embedding["words"]):
-        raise UserError(NO_PATH, where="embeddings.path")
-    if not vectors:
-        words = ranked(examples, "text")["text"].to_pylist()
-        components = fit_components(words, embedding["words"])[1].astype("float16")
-        write_vectors(out, [components], columns, job.origin)
-        return
-    # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
-    texts = parquet.read_table(examples, schemas.EXAMPLES, ["id", "section"])
-    copies = parquet.read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
-    known = len(texts) + len(copies)
-    others = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
-    matrix = read_aligned(
-        vectors,
-        (embedding["id"], embedding["vector"]),
-        columns["id"],
-        pa.chunked_array([*others.chunks, *copies.chunks], pa.string()),
-        read_json(data_card)["counts"]["read"] - known if data_card else 0,
-        out.parent,
-        by_row=parquet.read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
-    )
-    write_vectors(out, [matrix], columns, job.origin)

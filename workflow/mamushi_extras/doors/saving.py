@@ -29,10 +29,11 @@ from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
-from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
 from mamushi.selection.statistics import sums
-from mamushi.selection.word_vectors import WordComponents, fit_components
+from mamushi_curate.vectors.ngrams import count_ngrams, count_words
+from mamushi_curate.vectors.word_vectors import WordComponents, fit_components
 from mamushi_extras.doors.scorers import COMPONENTS, NGRAMS, UNITS, VECTORS
+from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
 
 Weights = dict[str, NDArray[Any]]
 
@@ -74,7 +75,7 @@ def fit_standard_sum(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Wei
     vectors = fit_vectors(pool, task, {**settings, "solver": "newton-cholesky"})
     x = pool.embeddings[task.train].astype(np.float64)
     logits = x @ vectors[f"{VECTORS}.weights"] + vectors["intercept"]
-    counts = linear.count_words(pool.texts)
+    counts = count_words(pool.texts)
     words, logits_of_words = _of_words(task, UNITS, counts, settings["prior"])
     both = (logits, logits_of_words)
     factors = [1 / (by.std() or 1.0) for by in both]
@@ -84,7 +85,7 @@ def fit_standard_sum(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Wei
 
 def fit_stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     """Fit ``stack``."""
-    counts = dict(zip(NGRAMS, linear.count_ngrams(pool.texts), strict=True))
+    counts = dict(zip(NGRAMS, count_ngrams(pool.texts), strict=True))
     prior = settings["ngrams_prior"]
     members = [embedding(settings["prior"]), *(ngrams(matrix, prior) for matrix in counts.values())]
     scores = inner_scores(task, members, settings["folds"])

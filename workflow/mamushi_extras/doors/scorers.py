@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from mamushi.errors import UserError
 from mamushi.io.files import trained_metadata
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.linear import count_ngrams, count_words
+from mamushi_curate.vectors.ngrams import count_ngrams, count_words
 from mamushi_extras.unlabelled.screen import rarity_of
 
 VECTORS = "vectors"

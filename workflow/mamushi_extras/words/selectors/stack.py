@@ -27,8 +27,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     import numpy as np
 
     from mamushi.selection.crossfit import Fit, Task, cross_fit
-    from mamushi.selection.linear import count_ngrams
-    from mamushi.selection.stacking import combine, embedding, inner_scores, ngrams
+    from mamushi_curate.vectors.ngrams import count_ngrams
+    from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
 
     members = [embedding(settings["prior"])]
     members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool.texts)]

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from mamushi.selection.linear import blas, count_words
+from mamushi.selection.linear import blas
+from mamushi_curate.vectors.ngrams import count_words
 
 LEAST = 2
 """Texts that have a word before it says which of them are alike."""

@@ -17,8 +17,8 @@ from mamushi.selection import crossfit
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.stacking import INNER
-from mamushi.selection.word_vectors import fit_components
+from mamushi_curate.vectors.word_vectors import fit_components
+from mamushi_extras.words.stacking import INNER
 from tests.support.worded import worded
 
 

@@ -1,0 +1,31 @@
+# The embeddings, of vectors that another program made of the texts, or of the words.
+rule import_embeddings:
+    input:
+        ancient(
+            lambda wildcards: sources.vector_files(config["models"][wildcards.model])
+        ),
+        examples=paths.EXAMPLES,
+        duplicates=paths.DUPLICATES,
+    output:
+        out=paths.EMBEDDINGS,
+    log:
+        "results/logs/import_embeddings/{dataset}/{model}/seed{seed}.log",
+    wildcard_constraints:
+        model=only(VECTORS),
+    conda:
+        "../../../envs/mamushi.yaml"
+    resources:
+        # Vectors of width 4096 in float16, twice.
+        mem_mb=RESOURCES.amount(4000, 16000, texts=20000),
+        runtime=RESOURCES.amount(30, 60, texts=20),
+    params:
+        settings=settings("import-embeddings", "model"),
+        data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
+        vectors=lambda wildcards: sources.local_vectors(
+            config["models"][wildcards.model]
+        ),
+    shell:
+        "exec python -m mamushi import-embeddings --examples {input.examples:q}"
+        " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"
+        " --data-card {params.data_card:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
