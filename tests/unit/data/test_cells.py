@@ -32,8 +32,8 @@ def test_cells_are_those_of_a_list(column: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_text_is_an_arrow_column_and_other_cells_have_one_type() -> None:
-    arrow = store(zip(TEXT))[0].arrow()
+    arrow = as_arrow(store(zip(TEXT))[0])
     assert arrow.type == pa.string() and arrow.to_pylist() == TEXT
     assert as_arrow(TEXT).equals(arrow)
     with pytest.raises(pa.ArrowException):
-        mixed().arrow()
+        as_arrow(mixed())

@@ -21,11 +21,6 @@ class Cells(Sequence[Any]):
     def __init__(self, column: pa.ChunkedArray, is_json: bool = False) -> None:
         self.column, self.is_json = column, is_json
 
-    def arrow(self) -> pa.ChunkedArray:
-        """Return the cells as an Arrow column. Raises ``pa.ArrowException`` for cells of several
-        types, and ``OverflowError`` for a number that no type has."""
-        return pa.chunked_array([pa.array([*self])]) if self.is_json else self.column
-
     def __len__(self) -> int:
         return len(self.column)
 
@@ -42,8 +37,7 @@ class Cells(Sequence[Any]):
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [*Cells(self.column[at], self.is_json)]
-        row = range(len(self))[at]
-        return self[row : row + 1][0]
+        return self[at : at + 1 or None][0]
 
 
 def python_values(column: pa.Array) -> list[Any]:
@@ -90,8 +84,11 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
 
 
 def as_arrow(column: Any) -> pa.ChunkedArray:
-    """Return any column as Arrow has it. Raises as ``Cells.arrow``."""
-    return column.arrow() if isinstance(column, Cells) else pa.chunked_array([pa.array(column)])
+    """Return any column as Arrow has it. Raises ``pa.ArrowException`` for cells of several types,
+    and ``OverflowError`` for a number that no type has."""
+    if isinstance(column, Cells) and not column.is_json:
+        return column.column
+    return pa.chunked_array([pa.array([*column] if isinstance(column, Cells) else column)])
 
 
 def some(column: Any, chosen: NDArray[Any]) -> Any:
