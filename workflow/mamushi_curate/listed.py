@@ -35,7 +35,6 @@ Ranked = Mapping[tuple[int, int], str]
 """What was ranked of a text: the digest of its characters from one place to another."""
 WHOLE = (0, sys.maxsize)
 STAYS = set[int]()
-"""What is cut out of a row that stays as it is: one set for all of them."""
 
 
 @dataclass

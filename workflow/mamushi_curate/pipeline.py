@@ -252,8 +252,7 @@ def open_pipeline(
     args: Namespace, configfile: Path, config: Mapping[str, Any]
 ) -> Iterator[Callable[[Mapping[str, Any]], Pipeline]]:
     """Hold this folder, and a GPU where the model can use one. Give what makes the pipeline of the
-    grid's one cell, of this configuration or of another one for the same. Raises ``UserError``
-    where a run works in this folder."""
+    grid's one cell. Raises ``UserError`` where a run works in this folder."""
     _run.fetch([configfile])
     (cell,) = grid.cells(config["grid"])
     if args.cores:

@@ -50,8 +50,7 @@ def rewrite(
     files, is_folder = tabular.find(data), data.is_dir()
     refuse_existing(out)
     if is_folder and out.resolve().is_relative_to(data.resolve()):
-        problem = "lies in the folder of the data, which would hold it from then on"
-        raise UserError(problem, where=out, do="name a place outside of it in --out")
+        raise UserError("lies in the folder of the data", where=out, do="name another place")
     written_as = Path(tabular.written_name(data))
     forms = [(tabular.format_of(path), tabular.packing_of(path)) for path in (written_as, out)]
     if not is_folder and forms[0] != forms[1]:
@@ -79,8 +78,7 @@ def rewrite(
             if (data / tabular.STATE).is_file():
                 _update_state(unfinished, written)
             if tabular.find(data) != files:
-                do = "run the same command again when nothing writes to it"
-                raise UserError("has changed while it was read", where=data, do=do)
+                raise UserError("has changed while it was read", where=data)
         names = [str(path.relative_to(data)) if is_folder else path.name for path in files]
         record(dict(zip(names, digests.values(), strict=True)), written)
 

@@ -1,6 +1,5 @@
-"""A Parquet file, Arrow stream or Arrow file written again without some of its rows: with the
-schema, metadata and settings that it had, a row group or record batch at a time. All is read again,
-and refused unless every value is the one that was read."""
+"""Parquet and Arrow written again without some of their rows: with schema and metadata, a row group
+or record batch at a time. All is read again, and refused unless every value is the same."""
 
 import itertools
 import json

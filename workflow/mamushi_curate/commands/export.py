@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 _FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
-    "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "
-    "read them",
+    "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset reads them",
 }
 README = """\
 ---

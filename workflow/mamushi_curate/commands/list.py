@@ -42,8 +42,7 @@ def run(args: argparse.Namespace) -> int:
     config = _run.check(configfiles, changes)
     tokens = ranked(config, tokens=True)
     if tokens and args.selector:
-        problem, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
-        raise UserError(problem, where="--selector", do=do)
+        raise UserError(f"{tokens[0]} ranks tokens and lists no text", where="--selector")
     lists = [
         {**cell, "selector": name, "beta": _beta(args, cell, name)}
         for cell, name in itertools.product(grid.cells(config["grid"]), config["grid"]["selectors"])
@@ -80,6 +79,5 @@ def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> s
         counts = read_json(paths.DATA_CARD.format(**cell))["counts"]
         return share_of(args.texts, counts.get("corpus", counts["sections"][INFERENCE][FORGET]))
     if not 0 < args.budget < 1:
-        do = "give a share above 0 and below 1, such as 0.125"
-        raise UserError(f"{args.budget!r} is no budget", where="--budget", do=do)
+        raise UserError(f"{args.budget!r} is no share above 0 and below 1", where="--budget")
     return paths.beta(args.budget)

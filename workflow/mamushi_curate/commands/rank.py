@@ -8,8 +8,8 @@ is there.
 
 import argparse
 import contextlib
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from mamushi.commands import _as_json
@@ -48,11 +48,11 @@ def run(args: argparse.Namespace) -> int:
         problem = f"is there already, and --{options_in_use[0]} says how to write it"
         raise UserError(problem, where=args.out, do=do)
     config = _run.check([args.out])
-    cells = [*grid.cells(config["grid"])]
-    is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
+    pages = [paths.RANKING.format(**cell) for cell in grid.cells(config["grid"])]
+    is_seen = all(map(os.path.isfile, pages))
     if is_here := fits_one_process(args, config):
         _rank_here(args, config, is_seen)
-    elif (status := _rank_by_workflow(args, config, cells)) or args.dry_run:
+    elif (status := _rank_by_workflow(args, config)) or args.dry_run:
         _as_json.put([])
         return status
     is_shown = is_here and not (is_seen or args.quick)
@@ -87,12 +87,9 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
         hooks.print_start_page([args.out], config)
 
 
-def _rank_by_workflow(
-    args: argparse.Namespace,
-    config: Mapping[str, Any],
-    cells: Sequence[Mapping[str, Any]],
-) -> int:
+def _rank_by_workflow(args: argparse.Namespace, config: Mapping[str, Any]) -> int:
     """Let Snakemake make the same files. Return its exit status."""
+    cells = [*grid.cells(config["grid"])]
     corpora = [cell for cell in cells if unlabelled(config["datasets"][cell["dataset"]])]
     labelled = [cell for cell in cells if cell not in corpora]
     patterns = [(paths.RANKING, cells)]

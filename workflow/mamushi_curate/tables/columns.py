@@ -1,5 +1,5 @@
-"""What columns of a user's table hold: the types of cells that are text, and of those that no
-setting names, as far as they may give the domain away, numbers, dates and categories."""
+"""What columns of a user's table hold: the types of cells that are text; numbers, dates and
+categories in those that no setting names, which may give the domain away."""
 
 import contextlib
 from collections.abc import Sequence

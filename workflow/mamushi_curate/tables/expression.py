@@ -1,8 +1,7 @@
 """A small language for "which rows are the forget domain": ``toxic >= 1 or group in ["a", "b"]``.
 
-It is Python's syntax: names (others in backquotes: ```my label` == 1``), constants, lists,
-comparisons, ``in``, ``is null`` and ``and or not``, evaluated by ``pyarrow.compute``. A constant
-has the type of what it is compared with. What hangs on an empty cell or NaN is null.
+It is Python's syntax, names also in backquotes (```my label` == 1``), evaluated by Arrow. A
+constant has the type of what it is compared with. What hangs on an empty cell or NaN is null.
 """
 
 import ast

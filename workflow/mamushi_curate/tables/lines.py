@@ -28,6 +28,7 @@ MARK = BOM.encode()
 HEAD = 50
 """Lines by which it is told what divides the cells of a .csv file."""
 BLANK = b" \t\r\n\x0b\x0c" + MARK
+TEXT = "text in an expression stands in quotes"
 AS_PLAIN = ', or read " as any other character with --quote none'
 
 
@@ -109,12 +110,7 @@ def shown_name(path: Path) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def check_columns(
-    path: str | Path,
-    names: list[str],
-    needed: Sequence[str],
-    do: str = "text in an expression stands in quotes",
-) -> None:
+def check_columns(path: object, names: list[str], needed: Sequence[str], do: str = TEXT) -> None:
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
     for name in needed:
         if names.count(name) > 1:

@@ -1,7 +1,5 @@
-"""Tables from the files that people have: CSV, TSV, JSON Lines (each plain or packed), Parquet and
-Arrow; one file or a folder of shards. Every problem is reported with the file and the row, which
-counts from 1 without the header; of CSV also with the line on which the row ends.
-"""
+"""Tables from files: one, or a folder of shards. Every problem is reported with the file and the
+row, which counts from 1 without the header; of CSV also with the line on which the row ends."""
 
 import contextlib
 import json
