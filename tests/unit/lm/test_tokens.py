@@ -1,6 +1,7 @@
 """The token cache: what stands around a text, truncation, and reading sections back."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,8 @@ def test_a_cache_has_one_bos_where_the_family_has_one_and_is_read_by_sections(
 ) -> None:
     texts, sections = zip(*ROWS, strict=True)
     examples, out = tmp_path / "examples.parquet", tmp_path / "tokens.parquet"
-    ids, domain = [f"t{i}" for i in range(len(texts))], ["forget"] * len(texts)
-    domain[1::2] = ["retain"] * len(domain[1::2])
-    write_examples(examples, ids, domain, text=texts, section=sections)
+    names = [f"t{i}" for i in range(len(texts))]
+    write_examples(examples, names, DOMAINS, text=texts, section=sections)
     sizes = {"family": family, **SIZES, "layers": 1}
     built, tokenizer = tiny.build(sizes, ["the cat sat on the mat"], 0)
     for each in (built, tokenizer):
@@ -139,14 +139,13 @@ def test_a_cache_has_one_bos_where_the_family_has_one_and_is_read_by_sections(
     assert (stored["max_length"], stored["bos_token_id"]) == (12, tokenizer.bos_token_id)
     assert set(stored["provenance"]["inputs"]) == {"examples", "model_card"}
 
-    for section in set(sections):
-        for domains in (("forget", "retain"), ("retain",)):
-            read = read_tokens(out, examples, section, 4, domains=domains)
-            chosen = [
-                row
-                for row in range(len(rows))
-                if sections[row] == section and DOMAINS[row] in domains
-            ]
-            assert read.ids.tolist() == [f"t{row}" for row in chosen]
-            assert read.domains.tolist() == [DOMAINS[row] for row in chosen]
-            assert [read[at].tolist() for at in range(len(read))] == [rows[r][:4] for r in chosen]
+    for section, domains in product({*sections}, (("forget", "retain"), ("retain",))):
+        read = read_tokens(out, examples, section, 4, domains=domains)
+        chosen = [
+            row
+            for row, of_row in enumerate(zip(sections, DOMAINS, strict=True))
+            if of_row[0] == section and of_row[1] in domains
+        ]
+        assert read.ids.tolist() == [f"t{row}" for row in chosen]
+        assert read.domains.tolist() == [DOMAINS[row] for row in chosen]
+        assert [read[at].tolist() for at in range(len(read))] == [rows[row][:4] for row in chosen]

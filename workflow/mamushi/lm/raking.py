@@ -110,7 +110,7 @@ class LogitTable:
         that are not sampled. All processes take part."""
         halves = torch.from_numpy(self._raking.halves).to(self.columns.device)
         sums = torch.zeros(len(halves), dtype=torch.float64, device=halves.device)
-        logits, targets, of = (torch.cat(parts) for parts in zip(*self._read, strict=True))
+        logits, targets, of = (torch.cat(values) for values in zip(*self._read, strict=True))
         self._read.clear()
         for half, frequencies in enumerate(self._raking.frequencies):
             inside = (halves[of] == half).nonzero()[:, 0]
