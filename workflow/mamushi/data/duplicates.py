@@ -56,15 +56,14 @@ def find_duplicates(
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     (keys,) = store(zip(map(key, texts)))
     roots = same_key = first_of_key(keys)
-    is_first = same_key == np.arange(len(texts))
+    index = np.arange(len(texts))
     if threshold is not None:
         unique, code = np.unique(same_key, return_inverse=True)
-        (keys,) = store(zip(map(spaced, some(keys, is_first))))
+        (keys,) = store(zip(map(spaced, some(keys, same_key == index))))
         roots = unique[near_roots(keys, threshold, words)][code]
     size, n_forget = (np.bincount(roots, by, len(texts))[roots] for by in (None, forget))
     # An exact copy of a near duplicate is itself a near duplicate of the text that is kept.
-    is_kept = roots == np.arange(len(texts))
-    conditions = [(n_forget > 0) & (n_forget < size), is_kept, same_key == roots]
+    conditions = [(n_forget > 0) & (n_forget < size), roots == index, same_key == roots]
     return Duplicates(roots, np.select(conditions, ["cross_post", "", "exact"], "near"))
 
 

@@ -53,7 +53,7 @@ def make_refits(
         if settings.get("folds") and smaller >= IN_A_FOLD * settings["folds"]:
             pairs = product(range(halves), enumerate(HALVES))
             work += [(part, i, replace(pool, half=half)) for i, (half, part) in pairs]
-    results = []
+    results = list[Refit]()
     with Progress(len(work), "refits", "refit") as progress:
         for part, number, again in work:
             scored = score_pool(kind, again, settings, refit_seed(seed, number))

@@ -28,11 +28,8 @@ def token_counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubl
     if texts.weights is not None:
         inside &= texts.weights > 0
     forget = np.repeat(texts.domains == FORGET, texts.lengths)
-    by_domain = (inside & forget, inside & ~forget)
-    return np.array(
-        [np.bincount(texts.tokens[inside_domain], minlength=size) for inside_domain in by_domain],
-        np.float64,
-    )
+    by_domain = (texts.tokens[inside & domain] for domain in (forget, ~forget))
+    return np.array([np.bincount(tokens, minlength=size) for tokens in by_domain], np.float64)
 
 
 def vocabulary(*texts: TokenSet) -> int:
