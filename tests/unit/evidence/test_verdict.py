@@ -20,9 +20,6 @@ from mamushi.evidence.verdict import (
 )
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, auc
-from mamushi.selection.pool import Scored
-from mamushi.selection.refits import WHOLE_REFIT
-from tests.support.score_files import scores_table
 from tests.unit.evidence.test_calibration import normals
 
 # The interval of an AUC ---------------------------------------------------------------------------
@@ -145,7 +142,7 @@ RETAIN = {"estimate": 0.02, "upper_bound": 0.3}
 def separated(score: Any, refits: Any = (), words: Any = None, **labels: Any) -> dict[str, Any]:
     lengths = np.random.default_rng(1).integers(5, 50, N1 + N2) + 0.0 if words is None else words
     texts = TextProperties(FORGET, lengths, np.zeros(N1 + N2), labels)
-    return separation(scores_table(score, FORGET), refits, texts)
+    return separation(RatioScores(score, FORGET, refits=refits), texts)
 
 
 def test_a_ranking_is_judged_by_its_own_scores() -> None:
@@ -155,7 +152,7 @@ def test_a_ranking_is_judged_by_its_own_scores() -> None:
     assert [found["auc_low"], found["auc_high"]] == pytest.approx(auc_interval(score, FORGET)[1:])
     assert found["auc_low"] < found["matched"] and found["follows"] == []
     # What another run of it would find widens the interval.
-    again = [(WHOLE_REFIT, i, Scored(score + i * FORGET)) for i in range(2)]
+    again = [score + i * FORGET for i in range(2)]
     assert separated(score, again)["auc_low"] < found["auc_low"]
     hidden = separated(np.where(FORGET, score, np.nan))
     assert hidden["auc"] is hidden["auc_low"] is hidden["matched"] is None

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -36,7 +37,7 @@ from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, clusters_of
-from mamushi.selection.refits import HALVES, WHOLE_REFIT, read_refits
+from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
 
 PARTS, PARTED = 5, 2**32 - 4  # Of the texts, to cross-fit the calibration, and the seed of these.
 OFFSETS = 20.0  # Ridge penalty on a fold's offset, worth as many texts at even odds / 4.
@@ -201,7 +202,14 @@ def read_scores(
 ) -> RatioScores:
     """Read a table ``scores`` with its ``refits``, if there are any."""
     table = read_table(path, schemas.SCORES, ["domain", "score", "fold"])
-    again = {(part, number): scored for part, number, scored in read_refits(refits)}
+    return scores_of(table, read_refits(refits), groups)
+
+
+def scores_of(
+    table: pa.Table, refits: Sequence[Refit], groups: GroupCodes | None = None
+) -> RatioScores:
+    """Return the scores in a table ``scores`` with their ``refits``."""
+    again = {(part, number): scored for part, number, scored in refits}
     halves = []
     for number in sorted(number for part, number in again if part == HALVES[0]):
         a, b = (again[half, number] for half in HALVES)

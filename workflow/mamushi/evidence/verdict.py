@@ -19,7 +19,6 @@ from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.selection import metrics
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import DELONG_FACTOR
-from mamushi.selection.refits import WHOLE_REFIT, Refit
 
 _Row = Mapping[str, Any]
 
@@ -61,18 +60,17 @@ def auc_interval(
     return value, max(value - half, 0.0), min(value + half, 1.0)
 
 
-def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
+def separation(scores: RatioScores, texts: TextProperties) -> dict[str, Any]:
     """Return how well ``scores`` tell the domains apart, and what else they follow: the ``auc``,
     that among texts of one length, ``matched``, with intervals, None where retain texts have no
     score, and the ``columns`` that leak. Intervals are None where ``leak_reason`` names one."""
-    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
-    forget = np.asarray(scores["rank"].is_valid())
-    times = DELONG_FACTOR if scores["fold"].null_count == 0 else 1.0
+    score, forget = scores.score, scores.forget
+    times = 1.0 if scores.fold is None else DELONG_FACTOR
     names = ("auc", "auc_low", "auc_high", "matched", "matched_low")
     separates: dict[str, Any] = dict.fromkeys(names)
     if not np.isnan(score).any():
-        again = [scored.scores for kind, _, scored in refits if kind == WHOLE_REFIT]
-        separates |= zip(names, auc_interval(score, forget, again, texts.groups), strict=False)
+        interval = auc_interval(score, forget, scores.refits, texts.groups)
+        separates |= zip(names, interval, strict=False)
         if confounds.are_enough(forget, texts.groups):
             how = confounds.stratum(texts.words), times, texts.groups
             matched = confounds.stratified_auc(score, forget, *how)

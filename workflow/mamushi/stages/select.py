@@ -170,6 +170,7 @@ def stability(
     in the metadata how well these scores tell the domains apart and what else they follow.
     ``ranked`` is another ranking than the scores', where lists are the top of that."""
     from mamushi.data.labels import read_texts
+    from mamushi.evidence.calibration import scores_of
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation
     from mamushi.selection.refits import read_refits
@@ -178,7 +179,8 @@ def stability(
     ranking = parquet.read_table(ranked, schemas.SCORES) if ranked else table
     columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
     texts = read_texts(examples, table["id"], duplicates)
-    metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
+    separates = separation(scores_of(table, refitted), texts)
+    metadata |= {"provenance": job.origin, "separation": separates}
     parquet.write_table(out, schemas.STABILITY, columns, metadata=metadata)
 
 

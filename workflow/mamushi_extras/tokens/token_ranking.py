@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
 from mamushi.data.labels import TextProperties
+from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.verdict import judge_list, separation, share_bound
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Mask
-from mamushi.selection.pool import Scored
-from mamushi.selection.refits import WHOLE_REFIT
 from mamushi.selection.removals import budget_size
 from mamushi_extras.tokens.masks import (
     ScoresByText,
@@ -38,14 +36,9 @@ def token_separation(
     cross_fitted: bool,
 ) -> dict[str, Any]:
     """Return how well the mean score of a text's tokens tells the domains apart."""
-    n, nothing = len(texts), np.zeros(len(texts), np.int16)
-    columns = {
-        "score": _means(scores),
-        "rank": pa.array(nothing, mask=texts.domains != FORGET),
-        "fold": pa.array(nothing, mask=np.full(n, not cross_fitted)),
-    }
-    again = [(WHOLE_REFIT, i, Scored(_means(refit))) for i, refit in enumerate(refits)]
-    return separation(pa.table(columns), again, properties)
+    fold = np.zeros(len(texts), np.int64) if cross_fitted else None
+    again, forget = [_means(refit) for refit in refits], np.asarray(texts.domains == FORGET)
+    return separation(RatioScores(_means(scores), forget, fold, refits=again), properties)
 
 
 def mask_manifest(

@@ -63,6 +63,7 @@ def corpus_manifest(
     do it says what share of the list is of the domain, and what share of the domain the list
     has."""
     from mamushi.data.labels import read_texts
+    from mamushi.evidence.calibration import scores_of
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation
     from mamushi.io import paths, schemas
@@ -87,7 +88,7 @@ def corpus_manifest(
     embedded = about["embedded"]
     inputs = {**embedded["inputs"], **about["provenance"]["inputs"], **job.origin["inputs"]}
     provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}
-    separates = separation(scored, refitted, texts)
+    separates = separation(scores_of(scored, refitted), texts)
     manifest = {
         **settings.model_dump(exclude={"compared"}),
         "conditions": about["conditions"],
