@@ -1,17 +1,17 @@
 # What jobs have measured -> result tables: SAD against the gold-standard model, half-gap budgets, what
 # models say. A stage finds the files of its cells by path.
 
-# Rule -> the part of the report, the tables that it makes, of what, and texts for the report.
+# Rule -> the part of the report, the tables that it makes, and of what.
 TABLES = {
     "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files),
     "effects": ("Tables", ["effects", "subgroups"], tables.effect_files),
-    "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files, "synergy"),
+    "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files),
     "probes": ("Unlearning", ["generations", "relapse"], tables.probe_files),
     "evidence_tables": ("Evidence", grid.EVIDENCE_TABLES, tables.evidence_files),
     **EXTRA_TABLES,
 }
 
-for rule_name, (category, table_names, files_of, *texts) in TABLES.items():
+for rule_name, (category, table_names, files_of) in TABLES.items():
 
     rule:
         name:
@@ -20,7 +20,6 @@ for rule_name, (category, table_names, files_of, *texts) in TABLES.items():
             partial(lambda files, wildcards: explained(files, config), files_of),
         output:
             **{name: in_report(name, category) for name in table_names},
-            pages=expand(paths.TEXT, text=texts),
             parquet=expand(paths.TABLE, table=table_names),
         log:
             f"results/logs/{rule_name}.log",

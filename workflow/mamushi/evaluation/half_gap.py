@@ -8,7 +8,7 @@ whole, so that which texts are held out matters as seeds do: errors are over bot
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, product
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from mamushi.evaluation.intervals import Floats, contrast, finite_or_none
 from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
-from mamushi.io.names import label, list_table
 from mamushi.io.tables import FORGET
 
 BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
@@ -266,34 +265,3 @@ def saving(at: Crossing, chance: Crossing) -> _Row:
         if ends := intervals.fieller(means, error, intervals.t_quantile(n - 1)):
             row |= {"saving_vs_random_low": 1 - ends[1], "saving_vs_random_high": 1 - ends[0]}
     return row
-
-
-def synergy(budgets: pa.Table) -> str:
-    """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
-    Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
-    per unlearner, with savings against the full forget set and against random."""
-    pages = []
-    for names, rows in groupby(budgets.to_pylist(), itemgetter("dataset", "model")):
-        selectors: dict[str, dict[str, str]] = {}
-        for row in rows:
-            selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
-        head = ["Selector", *map(label, next(iter(selectors.values())))]
-        lines = [[label(name), *cells.values()] for name, cells in selectors.items()]
-        pages.append(list_table(", ".join(map(label, names)), head, lines))
-    return "\n".join(pages)
-
-
-def _cell(row: _Row) -> str:
-    """Return a budget in per cent with its interval and savings, and what the paper prints."""
-    words, low, high = (_per_cent(row[f"budget{end}"]) for end in ("", "_low", "_high"))
-    if row["budget"] is not None:
-        words += f" [{low}, {high}]" if row["seeds"] > 1 else ""
-        words += f"; vs. full {_per_cent(1 - row['budget'])}"
-    if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
-        words += f", vs. random {_per_cent(row['saving_vs_random'])}"
-    printed = row["paper_budget"]
-    return words if printed is None else f"{words}; paper {_per_cent(printed)}"
-
-
-def _per_cent(share: float | None) -> str:
-    return "above 100%" if share is None else f"{share:.0%}"

@@ -1,8 +1,4 @@
-"""What people call what a configuration names, in figures and in tables that captions of the report
-include, so that a page prints them."""
-
-import re
-from collections.abc import Iterable, Sequence
+"""What people call what a configuration names, in figures."""
 
 SELECTOR_NAMES = {
     "lr_cos": "LR-COS",
@@ -43,18 +39,3 @@ LABELS = SELECTOR_NAMES | {
 def label(name: str) -> str:
     """Return what people call a selector, dataset, model or unlearner; others keep their name."""
     return LABELS.get(name, name)
-
-
-def list_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in reStructuredText with a title and a row of names; cells are texts as they
-    are, on one line."""
-
-    def plain(cell: object) -> str:
-        # A masked word is no emphasis.
-        return re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(str(cell).split()))
-
-    text = f".. list-table:: {plain(title)}\n   :header-rows: 1\n\n"
-    for row in (head, *rows):
-        for i, cell in enumerate(row):
-            text += f"   {' ' if i else '*'} - {plain(cell)}\n"
-    return text

@@ -69,7 +69,6 @@ START = "results/index.html"  # the start page
 TABLES = "results/tables"
 TABLE = TABLES + "/{table}.parquet"  # a result table, also as CSV
 TABLE_CSV = TABLES + "/{table}.csv"
-TEXT = TABLES + "/{text}.rst"  # words for the report
 FIGURES = "results/figures"
 FIGURE = FIGURES + "/{figure}.pdf"  # a figure, also as PNG
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mamushi.io import schemas
 from mamushi.io.columns import Table
 from mamushi.io.domains import *  # noqa: F403
-from mamushi.io.files import atomic, reading, write_text
+from mamushi.io.files import atomic, reading
 
 FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\n]")
 """How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
@@ -146,16 +146,12 @@ def publish(
     folder: Path,
     tables: Iterable[tuple[Table, Any]],
     metadata: Mapping[str, Any],
-    pages: Mapping[str, str] | None = None,
 ) -> None:
-    """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``; and texts
-    for the report by the names of their files."""
+    """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``."""
     for kind, rows in tables:
         table = _cast(kind, rows) if isinstance(rows, list) else rows
         write_table(folder / f"{kind.name}.parquet", kind, table, metadata=metadata)
         write_csv(folder / f"{kind.name}.csv", table)
-    for name, text in (pages or {}).items():
-        write_text(folder / name, text)
 
 
 def write_csv(path: str | Path, table: pa.Table) -> None:

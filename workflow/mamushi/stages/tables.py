@@ -165,17 +165,14 @@ class HalfGap(Settings):
 def half_gap(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: HalfGap, job: Job
 ) -> None:
-    """Collect the budget-perplexity curves of unlearning and retraining, and half-gap budgets.
-
-    ``synergy.rst`` has these in the form of the paper's table, for the report.
-    """
-    from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
+    """Collect the budget-perplexity curves of unlearning and retraining, and half-gap budgets."""
+    from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 
     axes = settings.grid, settings.starts, settings.sweeps
     points, deep = unlearning_table(*axes, settings.target, root)
     budgets = half_gap_table(points, deep, settings.target, settings.retain_cap)
     results = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
-    parquet.publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})
+    parquet.publish(out_folder, results, job.origin)
 
 
 def probe_files(config: Config) -> list[str]:
