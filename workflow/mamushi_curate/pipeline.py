@@ -141,6 +141,7 @@ class Pipeline:
         base = selectors.derives(config, selector)
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
         is_measured = self._is_influence(selector)
+        first_manifest = paths.MANIFEST.replace("{beta}", self.budgets[0])
         files: dict[str, dict[str, Any]] = {
             "import-embeddings": {"data_card": paths.DATA_CARD},
             "score": {"base": base and (pattern, base)},
@@ -164,8 +165,7 @@ class Pipeline:
             },
             "ranking": {
                 "scores": [(rankings, other) for other in texts],
-                "stability": [(paths.STABILITY, other) for other in texts],
-                "calibrated": None if self.is_corpus else paths.CALIBRATED,
+                "manifests": [(first_manifest, other) for other in texts],
             },
         }
         refitted = (*texts,) if name == "ranking" else (selector,)

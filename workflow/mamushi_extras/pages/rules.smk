@@ -7,8 +7,12 @@ rule ranking:
         examples=paths.EXAMPLES,
         scores=ranking_of(*RANKED),
         refits=refits_of(*RANKED),
-        stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
-        calibrated=branch(is_corpus, then=[], otherwise=paths.CALIBRATED),
+        manifests=expand(
+            paths.MANIFEST,
+            selector=RANKED,
+            beta=paths.beta(grid.budgets(config)[0]),
+            allow_missing=True,
+        ),
     output:
         out=report(
             paths.RANKING,
@@ -25,6 +29,5 @@ rule ranking:
         settings=settings("ranking", *CELL),
     shell:
         "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
-        " --refits {input.refits:q} --stability {input.stability:q}"
-        " --calibrated {input.calibrated:q} --out {output.out:q}"
+        " --refits {input.refits:q} --manifests {input.manifests:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
