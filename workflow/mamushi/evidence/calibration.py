@@ -208,7 +208,7 @@ def read_scores(
 def scores_of(
     table: pa.Table, refits: Sequence[Refit], groups: GroupCodes | None = None
 ) -> RatioScores:
-    """Return the scores in a table ``scores`` with their ``refits``."""
+    """Return what ``read_scores`` reads."""
     again = {(part, number): scored for part, number, scored in refits}
     halves = []
     for number in sorted(number for part, number in again if part == HALVES[0]):

@@ -60,7 +60,6 @@ class Dependence:
         return max(value - (value - low) * (1 + max(self.z or 0.0, 0.0)), 0.0), high
 
     def words(self) -> str:
-        """Return it as a clause."""
         if self.groups is not None:
             return f"intervals are by {self.groups} groups of texts"
         if self.reason:
@@ -108,7 +107,6 @@ def whiten(x: NDArray[Any]) -> Doubles:
 
 
 def normalize(rows: Doubles) -> Doubles:
-    """Return rows (n, k) at length 1."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
 

@@ -81,10 +81,8 @@ def manifest(
         reason=ratio.verdict["reason"] if ratio.selector == named["selector"] else None,
         texts=ratio.texts,
     )
-    of = (
-        "the share of the list that as many retain texts would have put there, by their scores; "
-        "the bound holds with 95%, at all budgets at once"
-    )
+    of = "the share of the list that as many retain texts would have put there, by their scores; "
+    of += "the bound holds with 95%, at all budgets at once"
     return {
         **{**named, "n_forget": n1, "n_retain": n2, "removed": k, "threshold": threshold},
         "copies": sum(map(len, listed["copies"].to_pylist())),

@@ -27,8 +27,7 @@ LLM Embeddings": what each is of, as printed, and its column of ``diagnostics`` 
 ``geometry_summary``."""
 PAPER_RUNTIMES = Path(__file__).with_name("paper_runtimes.csv")
 """Table "Runtime of different data selection methods": seconds to select the top 60%."""
-RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
-"""What the log of a ranking says of the seconds that it took alone."""
+RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)  # In the log of a ranking.
 
 
 def joined_table(kind: Table, pattern: str, cells: Iterable[_Row], root: str | Path) -> pa.Table:
