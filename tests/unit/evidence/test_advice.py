@@ -92,7 +92,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     there.parent.mkdir(parents=True)
     there.touch()
     assert printed("--removal", "0.5477")[2].endswith(str(there))
-    lines = printed("--preservation", "0.1", "--model", "tiny")
+    lines = printed("--preservation", "0.1")
     assert "harm to the retain domain of at most 0.1 nats per text" in lines[0]
     without = [re.split(r"  +", line)[2:] for line in printed("--removal", "1")[2:]]
     assert without == [[name, "no budget below 1 gets there"] for name in ("slow", "fast")]

@@ -27,8 +27,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     root = "results folder (default: %(default)s)"
     parser.add_argument("--root", type=Path, default=Path("results"), help=root)
-    parser.add_argument("--dataset", help="only this dataset")
-    parser.add_argument("--model", help="only this model")
     target = parser.add_mutually_exclusive_group(required=True)
     for option, metavar, condition in (
         ("removal", "SHARE", "reaches this share of what removing everything does"),
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.evidence.advice import TARGETS, advice, first_budget, read_results
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
-    frontier, foreseen = read_results(args.root, args.dataset, args.model)
+    frontier, foreseen = read_results(args.root)
     rows = advice(frontier, [(target, getattr(args, target))], foreseen)
     if args.json:
         _as_json.put(rows)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import getitem
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from annotated_types import Ge, Gt, Le, Len, Lt
@@ -53,7 +52,7 @@ class Added(NamedTuple):
     """What a room beside the core adds: keys by their dotted paths, each with type and default, and
     what yields a line for each mistake of a completed configuration."""
 
-    keys: Mapping[str, tuple[Any, Any]] = MappingProxyType({})
+    keys: Mapping[str, tuple[Any, Any]] = {}
     check: Callable[[Config], Iterable[str]] = lambda full: ()
 
 
