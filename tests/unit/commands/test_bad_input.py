@@ -48,15 +48,14 @@ CASES = {
 def fill(folder: Path) -> None:
     """Make the files of the table, and those that it only names, in the working folder."""
     text = "\n".join([*ROWS, ""])
-    examples = [json.dumps({"text": f"words of {i} and more"}) + "\n" for i in range(30)]
+    examples = [json.dumps({"text": f"words of {i} and more"}) + "\n" for i in range(19)]
     files: dict[str, str | bytes] = {
         **{name: content for name, (content, _) in TABLE["tables"].items()},
         **{name: content for name, (content, _) in TABLE["yaml"].items()},
         **{"d.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE},
         **{"own.txt": "my own", "other.csv": "id,text\nx,y\n", "twice.csv": text + ROWS[1] + "\n"},
-        "nested.jsonl": json.dumps({"id": "c1", "doc": {"text": "words"}, "kind": 1}) + "\n",
         "long.csv": "text,kind\n" + "x" * 1_000_001 + ",1\nb,0\n",
-        **{"examples.jsonl": "".join(examples), "nineteen.jsonl": "".join(examples[:19])},
+        "nineteen.jsonl": "".join(examples),
         **{"labels.json": '{"labels": {"x": "no"}}', "full/file": "my own"},
         **{"model/config.json": "{}", "pickled/config.json": "{}"},
         "pickled/pytorch_model.bin": b"\x80\4N.",
@@ -122,18 +121,6 @@ def test_one_line_and_nothing_is_overwritten(
     assert line.count("\n") == 1, line
     # What was there is as it was, and of what was to be written there is nothing.
     assert content(filled) == before
-
-
-def test_all_mistakes_of_a_configuration_are_told_a_line_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("d.csv").touch()
-    Path("mine.yaml").write_text(MINE.replace("[0]", "[-1, 0.5]"), encoding="utf-8")
-    assert main(["run"]) == 2
-    first, second = capsys.readouterr().err.splitlines()
-    assert "error: grid.seeds[0]: Input should be greater than or equal to 0" in first
-    assert second.startswith("grid.seeds[1]: Input should be a valid integer")
 
 
 def test_who_reads_may_stop(tmp_path: Path) -> None:

@@ -25,20 +25,6 @@ def test_the_help_lists_the_commands_with_what_they_do(capsys: pytest.CaptureFix
     assert all(name in said for name in stage.stages())
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["finetun"], "no command 'finetun'; did you mean 'finetune'?"),
-        (["__init__"], "no command '__init__'; did you mean 'init'?"),
-    ],
-)
-def test_a_mistyped_command_gets_a_suggestion(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, _, err = ended(capsys, *words)
-    assert (status, err.strip()) == (2, f"mamushi: error: {said}")
-
-
 @pytest.mark.parametrize("over", ["raise KeyboardInterrupt", "int('x')"])
 def test_an_interrupt_within_an_import_leaves_no_traceback(over: str) -> None:
     """The class that is made as it comes may end in an error of its own."""
@@ -54,3 +40,8 @@ def test_an_interrupt_within_an_import_leaves_no_traceback(over: str) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     is_interrupt = (done.returncode, done.stderr) == (130, "\nmamushi: interrupted\n")
     assert is_interrupt == ("KeyboardInterrupt" in over), done.stderr
+
+
+@pytest.mark.parametrize("name", cli.commands())
+def test_every_command_prints_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--json" in ended(capsys, name, "--help")[1]

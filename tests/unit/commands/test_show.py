@@ -13,7 +13,6 @@ from tests.support.ranked_files import (
     CELL,
     CHANCE,
     STRONG,
-    WEAK,
     write_ranked,
 )
 
@@ -58,18 +57,6 @@ def test_lists_verdict_examples_and_what_is_next(
         f"  page      {page}",
         f"  remove    mamushi apply {lists}/mamushi/beta0.10.parquet --data DATA --out FILE",
     ]
-
-
-def test_a_list_that_should_not_be_acted_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_ranked(tmp_path, WEAK)
-    paths.under(tmp_path, paths.FRONTIER, **CELL).touch()
-    assert main(["show", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert WEAK in said and "mamushi apply" not in said
-    # A results folder by its own name.
-    assert f"  how many  mamushi advise --removal 0.5 --root {tmp_path}\n" in said
 
 
 def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(

@@ -76,7 +76,6 @@ FORMS = {
     "tool calls": Form(
         "messages", lambda n: {"messages": called(n)}, TOOLS, TOOLS, f"{CALL}\n\nA number."
     ),
-    "conversations": Form("conversations", lambda n: {"conversations": sharegpt(n)}, *PLAIN),
     "prompt and completion": Form(
         "prompt,completion",
         lambda n: {"prompt": messages(n)[:2], "completion": messages(n)[2:]},
@@ -88,11 +87,6 @@ FORMS = {
         lambda n: {"prompt": f"What is {n}?", "completion": " A number."},
         *("What is N? A number.", "What is N? A number.", " A number."),
         is_template=False,
-    ),
-    "instruction and output": Form(
-        "instruction, output",
-        lambda n: {"instruction": f"What is {n}?", "output": "A number."},
-        *PAIR,
     ),
     "instruction, input and output": Form(
         "instruction,input,output",
@@ -189,14 +183,6 @@ def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:
         load(path, "messages", "assistant", assistant_only_loss=True)
 
 
-def test_a_text_has_no_parts_and_a_name_may_have_a_comma(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", [{"id": n, "bad": n, "title,body": "words"} for n in (0, 1)])
-    raw = load(path, "title,body")
-    assert list(raw.texts) == ["words", "words"] and raw.extra_metadata == {}
-    with pytest.raises(UserError, match="column 'title,body' is text, which has no part 'as"):
-        load(path, "title,body", "assistant")
-
-
 def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", records(FORMS["messages"]))
     windows = {"words": 50, "action": "remove"}
@@ -209,7 +195,7 @@ def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
 
 def test_examples_beside_a_corpus_are_conversations_as_it_is(tmp_path: Path) -> None:
     """Else the template, and not what is said, would tell them apart."""
-    form = FORMS["conversations"]
+    form = Form("conversations", lambda n: {"conversations": sharegpt(n)}, *PLAIN)
     path = write(tmp_path / "corpus.parquet", records(form))
     chats = [{"id": n, **form.cells(n)} for n in range(90, 120)]
     like = write(tmp_path / "like.jsonl", chats)

@@ -171,9 +171,7 @@ def test_a_file_of_another_program_keeps_schema_and_values(tmp_path: Path, name:
 @pytest.mark.parametrize(
     ("index", "labels"),
     [
-        (pd.RangeIndex(100, 104, name="row"), [100, 103]),
-        (pd.RangeIndex(0, 8, 2), [0, 6]),
-        (pd.RangeIndex(4, name="row"), [0, 3]),
+        (pd.RangeIndex(100, 108, 2, name="row"), [100, 106]),
         (pd.RangeIndex(4), [0, 1]),
         (pd.Index(list("wxyz"), name="name"), ["w", "z"]),
     ],
@@ -199,7 +197,6 @@ def test_rows_keep_the_labels_of_pandas(
 SECRET = "this goes, and no byte of it stays"
 SECRETS = [SECRET, "b", None, "a text of more than twelve bytes"]
 KINDS: dict[str, pa.Array] = {
-    "large list of lists": pa.array([[[one]] for one in SECRETS], pa.large_list(pa.list_(VIEW))),
     "run-end encoded": pa.RunEndEncodedArray.from_arrays(
         pa.array([1, 3, 4], pa.int32()), pa.array([SECRET, "b", None])
     ),
