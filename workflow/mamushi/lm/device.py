@@ -49,16 +49,6 @@ def reproducible(seed: int) -> None:
     torch.backends.cudnn.benchmark = False
 
 
-def lacks_kernel(error: RuntimeError) -> bool:
-    """Return whether ``error`` is that an operation, which is named, has no deterministic kernel;
-    from then on none need have one."""
-    if "does not have a deterministic implementation" not in str(error):
-        return False
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    print(f"equal runs may differ in their last bits: {error}", file=sys.stderr, flush=True)
-    return True
-
-
 @contextmanager
 def deterministic(strict: bool) -> Iterator[None]:
     """Restore after the block what was asked for. Within it, if ``strict``, an operation without a
