@@ -8,7 +8,7 @@ import pytest
 from mamushi.running.stage import stages
 from tests.support.workflow import ROOT
 
-FILES = [*ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/mamushi_extras/*/rules.smk")]
+FILES = [*ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/mamushi_*/*/rules.smk")]
 RULE = re.compile(
     r"^(?:    )?(?:use )?rule (\w+)(?: as (\w+) with)?:\n((?:(?:        |    ).*\n|\n)+)", re.M
 )

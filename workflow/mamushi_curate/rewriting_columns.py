@@ -85,8 +85,8 @@ def _filter(table: pa.Table, stays: pa.BooleanArray, read: list[str]) -> pa.Tabl
 
 
 def _writer(source: Reader, schema: pa.Schema, sink: Any) -> Any:
-    """Return the writer, with the compression of the first row group; of Arrow without any, which
-    the library does not tell of a file."""
+    """Return the writer, with the settings of columns of the first row group; of Arrow without
+    compression, which the library does not tell of a file."""
     file = source.source
     if not source.is_parquet:
         make = pa.ipc.new_file if hasattr(file, "get_batch") else pa.ipc.new_stream
@@ -100,6 +100,10 @@ def _writer(source: Reader, schema: pa.Schema, sink: Any) -> Any:
         sink,
         schema,
         compression=codecs,
+        use_dictionary=[c.path_in_schema for c in chunks if c.has_dictionary_page] or False,
+        write_statistics=[c.path_in_schema for c in chunks if c.is_stats_set] or False,
+        write_page_index=any(c.has_offset_index for c in chunks),
+        sorting_columns=(group and group.sorting_columns) or None,
         use_deprecated_int96_timestamps=any(c.physical_type == "INT96" for c in chunks),
         use_compliant_nested_type=any(".list.element" in c.path_in_schema for c in chunks),
     )

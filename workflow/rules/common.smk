@@ -81,6 +81,10 @@ wildcard_constraints:
     arm=ANY_ARM,
 
 
+# Priority of the jobs that find what is wrong with data and models: they start before any training,
+# also before that of a dataset or model which is ready.
+LOOK_FIRST = 100
+
 RESOURCES = explained(JobResources, config)
 
 # What every shell command finds around it; see there why no parameter of the rules has them.

@@ -15,6 +15,7 @@ rule examples:
         ),
     log:
         "results/logs/examples/{dataset}.log",
+    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:

@@ -11,6 +11,7 @@ rule model_card:
         "results/logs/model_card/{model}.log",
     wildcard_constraints:
         model=only(MODELS, but=TINY),
+    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:
@@ -60,6 +61,7 @@ rule tokens:
         out=paths.TOKENS,
     log:
         "results/logs/tokens/{dataset}/{model}.log",
+    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:

@@ -63,11 +63,13 @@ def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert files(datasets["jigsaw"]) == [str(tmp_path / name) for name in names]
 
 
-def test_measuring_needs_an_evaluation_section() -> None:
-    mine = {"kind": "table", "forget": {"where": "x > 1"}, "sections": {"inference": 1}}
+@pytest.mark.parametrize("section", [None, "split"])
+def test_measuring_needs_an_evaluation_section(section: str | None) -> None:
+    mine: dict[str, Any] = {"kind": "table", "forget": {"where": "x > 1"}, "section": section}
+    mine |= {"sections": {"inference": 1}}
     full = completed(datasets=minimal()["datasets"] | {"mine": mine})
     reasons = grid.hindrances(full, {"datasets": ["mine"], "models": ["tiny"]})
-    assert len(reasons) == 1
+    assert len(reasons) == (section is None)
 
 
 def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:

@@ -93,9 +93,13 @@ def write_random(table: pa.Table, path: Path, draw: Any) -> None:
             path,
             row_group_size=rows,
             compression=draw(codecs),
+            use_dictionary=draw(st.booleans()),
+            write_statistics=draw(st.booleans()),
             use_deprecated_int96_timestamps=draw(st.booleans()),
             use_compliant_nested_type=draw(st.booleans()),
+            write_page_index=draw(st.booleans()),
             data_page_version=draw(st.sampled_from(["1.0", "2.0"])),
+            sorting_columns=[pq.SortingColumn(0)] if draw(st.booleans()) else None,
         )
         return
     codec = draw(st.sampled_from([None, "lz4", "zstd"]))
@@ -104,6 +108,9 @@ def write_random(table: pa.Table, path: Path, draw: Any) -> None:
     with start(str(path), table.schema, options=options) as writer:
         for batch in table.to_batches(max_chunksize=rows):
             writer.write_batch(batch)
+
+
+CHUNK = ("path_in_schema", "compression", "is_stats_set", "has_offset_index", "has_dictionary_page")
 
 
 def read(path: Path) -> tuple[pa.Table, list[Any]]:
@@ -115,9 +122,13 @@ def read(path: Path) -> tuple[pa.Table, list[Any]]:
         table.validate(full=True)
         return table, [is_file] * max(column.num_chunks for column in table.columns)
     source = pq.ParquetFile(path)
+    groups = [source.metadata.row_group(at) for at in range(source.num_row_groups)]
     return source.read(), [
-        [group.column(at).compression for at in range(group.num_columns)]
-        for group in map(source.metadata.row_group, range(source.num_row_groups))
+        [
+            group.sorting_columns,
+            *(getattr(group.column(at), name) for at in range(group.num_columns) for name in CHUNK),
+        ]
+        for group in groups
     ]
 
 

@@ -182,7 +182,8 @@ def _check_values(full: Config) -> Iterator[str]:
     selector for the ratio that scores both domains."""
     for name in dict.fromkeys(name for _, axes in comparisons(full) for name in axes["datasets"]):
         dataset = full["datasets"][name]
-        if plugin("dataset", dataset["kind"]).split and "inference" not in dataset["sections"]:
+        is_split = plugin("dataset", dataset["kind"]).split and dataset.get("section") is None
+        if is_split and "inference" not in dataset["sections"]:
             do = "write {inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure as well"
             yield f"datasets.{name}.sections: no inference section, whose texts are ranked; {do}"
     readers = {key: full[key] for key in ("training", "embedding", "evaluation", "unlearning")}

@@ -48,7 +48,8 @@ def hindrances(config: Config, axes: Config, is_retrained: bool = True) -> list[
     lines = no_gold(config, axes)
     for name in axes["datasets"]:
         dataset = config["datasets"][name]
-        is_split = plugin("dataset", dataset["kind"]).evaluation_section
+        # The loader or the table may bring an evaluation section of its own.
+        is_split = plugin("dataset", dataset["kind"]).evaluation_section or dataset.get("section")
         if not (is_split or dataset["sections"].get("evaluation") or unlabelled(dataset)):
             do = "give evaluation a share above 0"
             lines.append(f"datasets.{name}.sections: nothing can be measured; {do}")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mamushi.data.cells import Cells, as_arrow, some, store
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
-from mamushi.data.splitting import limited, split_sections
+from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError, located
 from mamushi.io.digests import of_text
 from mamushi.io.tables import FORGET, RETAIN, SECTIONS
@@ -42,7 +42,8 @@ def build_examples(
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
     each domain in a section, ``data`` the settings of the configuration's section ``data``. The
     counts are those of the card, with those of ``Raw.counts``. Raises ``UserError`` for duplicated
-    ids, texts that are too long, and a domain without texts, in all or in a section.
+    ids, texts that are too long, a domain without texts, in all or in a section, and a group in two
+    sections.
     """
     check_unique(raw.ids, raw.places)
     read, raw = raw.forget, replace(raw, texts=_clean(raw, data["max_characters"]))
@@ -59,10 +60,12 @@ def build_examples(
     gone[rows] = copies.reasons
     rows, chosen = np.flatnonzero(gone == ""), raw.take(gone == "")
     _check_domains(chosen.forget, "but empty ones, duplicates and texts of both domains")
-    domains, strata, seed = chosen.forget, chosen.stratum, data["split_seed"]
+    ready, seed = chosen.section, data["split_seed"]
+    if chosen.group:
+        ready = with_group_sections(ready, chosen.group, chosen.places)
     groups = chosen.group or ()
-    section = split_sections(domains, strata, chosen.section, sections, seed, groups)
-    within = limited(domains, section, limit, seed)
+    section = split_sections(chosen.forget, chosen.stratum, ready, sections, seed, groups)
+    within = limited(chosen.forget, section, limit, seed)
     gone[rows[~within]] = "limit"
     chosen, section = chosen.take(within), section[within]
     # A section is there when it has a share, or when rows came with it.

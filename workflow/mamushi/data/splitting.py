@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mamushi.data.groups import place_groups
+from mamushi.errors import UserError
 from mamushi.io.domains import SECTIONS
 
 _TOLERANCE = 1e-9
@@ -66,6 +67,21 @@ def split_sections(
         shuffled = _generator(seed, "split", domain, stratum).permutation(rows[placed[rows] < 0])
         sections[shuffled] = np.repeat(names, counts)
     return sections
+
+
+def with_group_sections(
+    ready: Sequence[str | None], groups: Sequence[str | None], places: Sequence[str]
+) -> list[str | None]:
+    """Return the ready-made sections, where a row without one has that of its group. Raises
+    ``UserError`` for a group with two of them."""
+    frame = pd.DataFrame({"section": ready, "group": groups}, dtype=object)
+    of_group = frame["group"].map(frame.dropna().groupby("group")["section"].first())
+    filled = frame["section"].fillna(of_group)
+    if (clash := (filled != of_group) & of_group.notna()).any():
+        row = int(clash.argmax())
+        do = "give each group one section, or set the dataset's 'group' to null"
+        raise UserError(f"group {groups[row]!r} is in two sections", where=places[row], do=do)
+    return [section if isinstance(section, str) else None for section in filled]
 
 
 def limited(

@@ -14,7 +14,7 @@ from mamushi.data.cells import Cells, some, store
 from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
-from mamushi.io.domains import TURNS
+from mamushi.io.domains import SECTIONS, TURNS, name_of
 from mamushi_curate.tables.columns import column_of, filled, numbers_or_categories, other_columns
 from mamushi_curate.tables.conversations import Conversations, Spoken, text_columns
 from mamushi_curate.tables.expression import columns_in, evaluate
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\s*([-+]?[\d.]+(e[-+]?\d+)?|nan)?\s*", re.IGNORECASE)
 def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
-    single = [settings.get(key) for key in ("id", "group")]
+    single = [settings.get(key) for key in ("id", "section", "group")]
     columns = [*text_columns(settings["text"]), *filter(None, single), *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
         columns += columns_in(mark["where"]) if "where" in mark else []
@@ -42,7 +42,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     asked = settings["other_columns"] and not unlabelled(settings)
     others = other_columns(path, needed, dialect) if asked else []
     table = read_file_columns(path, [*needed, *others], dialect)
-    n, group = len(table.places), settings.get("group")
+    n, section, group = len(table.places), settings["section"], settings.get("group")
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     texts, turns = _texts_and_turns(table, spoken)
     if all(map(_NUMBER.fullmatch, texts)):
@@ -54,7 +54,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
         "ids": _names(table, settings["id"]) if settings["id"] else numbers,
         "texts": texts,
         "forget": forget,
-        "section": [None] * n,
+        "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "stratum": [""] * n,
         "places": table.places,
         "group": _names(table, group, may_lack=True) if group else None,
@@ -151,3 +151,14 @@ def _names(table: FileTable, column: str, *, may_lack: bool = False) -> Cells:
             yield (name,)
 
     return store(names())[0]
+
+
+def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list[str | None]:
+    """Return the ready-made section of each row, None where the cell is empty."""
+    section_of = {name: name for name in SECTIONS} | dict(mapping)
+    names = [name_of(value) for value in table.columns[column]]
+    for name, place in zip(names, table.places, strict=True):
+        if name is not None and name not in section_of:
+            do = f"known are {', '.join(section_of)}; others go into section_values"
+            raise UserError(f"section {name!r} in column {column!r}", where=place, do=do)
+    return [None if name is None else section_of[name] for name in names]

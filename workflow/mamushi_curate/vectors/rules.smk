@@ -12,6 +12,7 @@ rule import_embeddings:
         "results/logs/import_embeddings/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(VECTORS),
+    priority: LOOK_FIRST
     conda:
         "../../../envs/mamushi.yaml"
     resources:

@@ -2,7 +2,8 @@
 
 Source: the file or folder ``path``. Forget: rows of which an expression over the columns is true.
 Retain: all others, or those of which another one is; then rows of neither are left out. Where
-nobody marked the domain, examples of it lie in another table, or a blocklist finds them.
+nobody marked the domain, examples of it lie in another table, or a blocklist finds them. A column
+may hold a ready-made split.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import model_serializer, model_validator
 
-from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, key
+from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, SectionName, key
 from mamushi.io.copies import localize
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Settings(Section):
     id: str | None = key(None, "Column with an id; null takes the row number, from 1.")
     forget: Examples
     retain: Marked | None = None
+    section: str | None = key(None, "Column with a split; empty cells are split by the shares.")
+    section_values: dict[str, SectionName] = key({}, "Of its values, as {train: inference}.")
     group: str | None = key(
         None,
         "Column whose equal values mark texts that depend on each other, as of a thread or an "
