@@ -78,17 +78,15 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
     assert out.read_text(encoding="utf-8") != text
 
 
-def test_peoples_answers_overrule_the_table(data: Path, tmp_path: Path) -> None:
+def test_answers_and_vectors_are_inputs(data: Path, tmp_path: Path) -> None:
     vectors, merged, out = (tmp_path / name for name in ("v.parquet", "merged.json", "mine.yaml"))
-    merged.write_text(json.dumps({"labels": {"r0": "no", "r1": "yes", "r3": "yes"}}))
+    merged.write_text(json.dumps({"labels": {"r0": "no", "r1": "yes"}}))
     pq.write_table(pa.table({"id": [row[0] for row in ROWS], "v": [[0.5]] * len(ROWS)}), vectors)
     words = [data, "--text", "text", "--id", "id", "--forget", "`class` == 0 or `class` is null"]
     command("init", *words, "--embeddings", vectors, "--label", merged, "--out", out)
-    settings = complete(yaml.safe_load(out.read_text(encoding="utf-8")))["datasets"]["my-tweets"]
-    # By content they are inputs of the workflow, as the table is.
+    full = complete(yaml.safe_load(out.read_text(encoding="utf-8")))
+    settings = full["datasets"]["my-tweets"]
     assert files(settings) == [str(data), str(merged)]
     raw = load("dataset", "table").load(settings, tmp_path)
     forget = dict(zip(raw.ids, raw.forget.tolist(), strict=True))
     assert [forget[name] for name in ("r0", "r1", "r2", "r3")] == [False, True, False, True]
-    # A list is still known by the digest of the table alone.
-    assert [*raw.sources] == [data.name]

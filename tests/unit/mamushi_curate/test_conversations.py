@@ -54,16 +54,6 @@ def called(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def in_parts(number: int) -> list[dict[str, Any]]:
-    parts = [{"type": "text", "text": "What "}, {"type": "text", "text": f"is {number}?"}]
-    first, _, last = messages(number)
-    return [
-        {**first, "content": [{"type": "text", "text": first["content"]}]},
-        {"role": "user", "content": parts},
-        {**last, "content": [{"type": "text", "text": last["content"]}]},
-    ]
-
-
 CALL = '[{"type": "function", "function": {"name": "look", "arguments": {"at": "N"}}}]'
 ASKED, ANSWER = "user: What is N?", "assistant: A number."
 SYSTEM = f"system: Be brief.\n\n{ASKED}\n\n{ANSWER}"
@@ -72,7 +62,16 @@ PAIR = (f"{ASKED}\n\n{ANSWER}", f"{ASKED}\n\n{ANSWER}", "A number.")
 TOOLS = f"{ASKED}\n\nassistant: {CALL}\n\ntool: found\n\n{ANSWER}"
 FORMS = {
     "messages": Form("messages", lambda n: {"messages": messages(n)}, *PLAIN),
-    "parts": Form("messages", lambda n: {"messages": in_parts(n)}, *PLAIN),
+    "parts": Form(
+        "messages",
+        lambda n: {
+            "messages": [
+                {**turn, "content": [{"type": "text", "text": turn["content"]}]}
+                for turn in messages(n)
+            ]
+        },
+        *PLAIN,
+    ),
     "tool calls": Form(
         "messages", lambda n: {"messages": called(n)}, TOOLS, TOOLS, f"{CALL}\n\nA number."
     ),

@@ -142,19 +142,14 @@ CORPUS = {"forget": None, "retain": None, "like": LIKE}
 REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "the frame: int is no one table; give a table of pandas": (3, {}),
     "DatasetDict is no one table; give": (DatasetDict(train=Dataset.from_list(ROWS)), {}),
-    "its index has a label twice; call reset_index": (FRAME.set_index(np.zeros(N)), {}),
     "the frame: no column 'words'; it has 'name', 'body'": (FRAME, {"text": "words"}),
-    "column 'body' holds numbers": (FRAME.assign(body=[*map(str, range(N))]), {}),
     "holds 'ours', 'theirs', 'unknown', not 0 and 1": (FRAME, {"forget": "source"}),
     "forget: has another index than the frame": (
         FRAME,
         {"forget": (FRAME["source"] == "theirs")[::-1]},
     ),
-    "no such folder: ./ours": (FRAME, {"embeddings": None, "model": "./ours"}),
     "has 89 rows, and the frame 90": (FRAME, {"embeddings": VECTORS[1:]}),
     "selector: ranks tokens; name a selector of texts": (FRAME, {"selector": "token_random"}),
-    "datasets.frame.forget: allowed is one of: where, like": (FRAME, {"forget": None}),
-    "like: 'unwanted.jsonl' is no list of": (FRAME, {**CORPUS, "like": "unwanted.jsonl"}),
     "not (120, width), with 30 of like": (FRAME, CORPUS),
 }
 
