@@ -57,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
         return status
     is_shown = is_here and not (is_seen or args.quick)
     show.show(paths.RESULTS, texts=not is_shown, as_json=args.json)
+    if args.quick and not args.json:
+        print("\nmamushi rank goes on with how certain they are.\n")
     return 0
 
 
