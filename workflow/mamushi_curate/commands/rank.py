@@ -38,8 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status. Raises ``UserError`` as `init` does, and for options of a
     configuration that is there already."""
-    from mamushi.commands import show
-    from mamushi_curate.commands import init
+    from mamushi_curate.commands import init, show
 
     if args.data is not None or not args.out.is_file():
         init.write_configuration(args)
@@ -64,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) -> None:
     """Run the stages in this process: lists and page first, then how certain they are."""
-    from mamushi.commands import show
     from mamushi_cluster import hooks
+    from mamushi_curate.commands import show
 
     with open_pipeline(args, args.out, config) as pipeline:
         if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands.show import table_options
 from mamushi.errors import UserError
 from mamushi.evidence.advice import choose_list, first_budget, units_at
 from mamushi.evidence.ranking import cut, read_manifests
@@ -15,6 +14,7 @@ from mamushi.evidence.verdict import ADVICE_WORDS, leading, unit_of
 from mamushi.io import paths
 from mamushi.io.files import write_text
 from mamushi.selection.removals import share_of
+from mamushi_curate.commands.show import table_options
 from mamushi_extras.pages.ranking_page import render
 
 Manifest = Mapping[str, Any]

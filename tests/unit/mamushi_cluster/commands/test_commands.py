@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from mamushi.cli import main
-from mamushi.commands import show
 from mamushi.io.files import write_json
 from mamushi_cluster.commands import _run
-from mamushi_curate.commands import init, rank
+from mamushi_curate.commands import init, rank, show
 from tests.support.workflow import ROOT
 
 GRID: dict[str, Any] = {
