@@ -10,6 +10,7 @@ from mamushi.config import arms
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
+from mamushi_extras.effects.schemas import EFFECTS
 from tests.support import small_grid
 from tests.support.small_grid import DATASET, MODEL, UNLEARNER
 from tests.support.workflow import run
@@ -40,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_both_are_retrained_without_and_measured(folder: Path) -> None:
-    table = read_table(folder / paths.TABLE.format(table="effects"), schemas.EFFECTS).to_pylist()
+    table = read_table(folder / paths.TABLE.format(table="effects"), EFFECTS).to_pylist()
     assert {row["selector"] for row in table} == set(config()["grid"]["selectors"])
     assert all(row["recovered"] is not None for row in table)
     # Nothing of what saves time or goes on is left.

@@ -217,4 +217,4 @@ def tables_and_figures(wildcards):
         logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
         return []
     figures = expand(paths.FIGURE, figure=figures_of("grid"))
-    return expand(paths.TABLE, table=grid.TABLES) + figures
+    return expand(paths.TABLE, table=[*grid.STUDY_TABLES, *OF_GRID]) + figures

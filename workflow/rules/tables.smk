@@ -4,7 +4,6 @@
 # Rule -> the part of the report, the tables that it makes, and of what.
 TABLES = {
     "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files),
-    "effects": ("Tables", ["effects", "subgroups"], tables.effect_files),
     "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files),
     "probes": ("Unlearning", ["generations", "relapse"], tables.probe_files),
     "evidence_tables": ("Evidence", grid.EVIDENCE_TABLES, tables.evidence_files),

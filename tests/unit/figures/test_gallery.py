@@ -15,6 +15,7 @@ from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 from mamushi.evaluation.sad import sad_summary, sad_table
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
+from mamushi_extras.effects.schemas import EFFECTS
 from tests.support.figures import bands, draw, legend_texts, lines, named
 from tests.support.grid_files import GRID, write_results
 from tests.support.unlearning_files import AXES, sweeps_of, write_runs
@@ -99,13 +100,13 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
     fixed |= {"steps": "aligned", "equal_steps": True, "non_inferior": "yes"}
     slopes, rows = {"random": 0.8, "mamushi": 1.6}, []
     for (selector, slope), beta in product(slopes.items(), (0.25, 0.75)):
-        row = {**dict.fromkeys(schemas.EFFECTS.schema.names), **fixed}
+        row = {**dict.fromkeys(EFFECTS.schema.names), **fixed}
         row |= {"selector": selector, "beta": beta}
         for name, value in (("recovered", slope * beta / 2), ("deep", slope * beta)):
             row |= {name: value, f"{name}_low": value - 0.1, f"{name}_high": value + 0.1}
         rows.append(row)
-    table = pa.Table.from_pylist(rows, schema=schemas.EFFECTS.schema)
-    figure = draw("shares", write_tables(tmp_path, (schemas.EFFECTS, table)), grid)
+    table = pa.Table.from_pylist(rows, schema=EFFECTS.schema)
+    figure = draw("shares", write_tables(tmp_path, (EFFECTS, table)), grid)
     whole_gap, deep = figure.axes
     assert [axes.get_title() for axes in figure.axes] == ["of the whole gap", "of the deep gap"]
     np.testing.assert_allclose(lines(whole_gap, grid)["mamushi"], [[0.25, 0.2], [0.75, 0.6]])

@@ -15,7 +15,6 @@ from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
-TABLES = (*STUDY_TABLES, "effects", "subgroups")
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "geometry"),

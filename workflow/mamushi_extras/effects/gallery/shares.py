@@ -19,9 +19,9 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     import pandas as pd
 
     from mamushi.figures import style
-    from mamushi.io import schemas
+    from mamushi_extras.effects.schemas import EFFECTS
 
-    rows = style.rows_of(tables, schemas.EFFECTS, grid, "selector")
+    rows = style.rows_of(tables, EFFECTS, grid, "selector")
     # Lists of chance are one selector in the table.
     rows.selector = rows.selector.cat.remove_unused_categories()
     grid = {**grid, "selectors": [*rows.selector.cat.categories]}

@@ -24,6 +24,7 @@ from mamushi.evaluation.sad import BASELINE
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import DOMAINS, FORGET, INFERENCE, RETAIN, read_table
+from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
 YES, NO, UNKNOWN = "yes", "no", "cannot be told"
 _Row = dict[str, Any]
@@ -50,7 +51,7 @@ def effects_table(
         for row, p in zip(compared, corrected, strict=True):
             row |= {"p_holm": finite_or_none(p), "comparisons": comparisons}
         rows += family
-    return pa.Table.from_pylist(rows, schema=schemas.EFFECTS.schema)
+    return pa.Table.from_pylist(rows, schema=EFFECTS.schema)
 
 
 def _effect_rows(
@@ -174,7 +175,7 @@ def subgroups_table(
     Selectors that are not in ``ranked`` have no lists of texts.
     """
     rows = [row for cohort in cohorts(grid, root) for row in _group_rows(cohort, grid, ranked)]
-    return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)
+    return pa.Table.from_pylist(rows, schema=SUBGROUPS.schema)
 
 
 def _group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]) -> Iterator[_Row]:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from mamushi.data.labels import TextProperties
-from mamushi.evaluation.effects import NO, UNKNOWN, YES, effects_table, groups, subgroups_table
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import write_table
+from mamushi_extras.effects.effects import NO, UNKNOWN, YES, effects_table, groups, subgroups_table
 from tests.support.score_files import domains, unknown_texts, write_examples
 
 N, RANKED, MARGIN = 240, 40, 0.02

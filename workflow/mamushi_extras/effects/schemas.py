@@ -1,0 +1,45 @@
+"""What a removal changes, and for whom."""
+
+from mamushi.io.columns import table
+
+EFFECTS = table("""effects: The primary measurement: what retraining without a list changes on
+held-out texts, with errors over seeds and texts; shares have intervals by Fieller's theorem. Lists
+of chance are one selector, `random`. Below 20 independent texts, and with a gap that is not clearly
+above 0, numbers are null.
+dataset string, model string, selector string, beta float64
+lists int64: Removal lists of a seed, over which the mean goes.
+seeds int64: With one seed, errors are over texts alone.
+steps string: How steps were counted: `aligned`, `matched` or `by_data`.
+equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps.
+recovered float64?±: Share of the gap in forget NLL that is recovered: the mean over seeds of its
+    change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
+recovered_beside_gold string?
+recovered_vs_random float64?±
+p float64?: Two-sided p of no difference to `random`.
+p_holm float64?, comparisons int64?
+pooled bool?: Whether the spread over seeds is that of all models of the budget.
+retain_change float64?±: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
+retain_margin float64: `evaluation.retain_margin`, in nats per token.
+non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
+    where all of the interval is below it, `no` where all is above, else `cannot be told`.
+retain_vs_random float64?±, withheld string?
+deep float64?±: As `recovered`, of the gap that word frequencies do not explain.
+deep_beside_gold string?
+deep_gap float64?±: That gap, gold less beta 0, in nats per token.
+deep_vs_random float64?±, deep_withheld string?""")
+
+SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed, by the values of columns
+of labels. Intervals are over texts and seeds, and null of fewer than 20 texts.
+dataset string, model string, selector string, beta float64, domain string, subgroup string
+value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
+texts int64: Held-out texts of the group with a token to predict.
+seeds int64
+to_beta0 float64: Mean NLL per token less that of beta 0, in nats; above 0 is worse for the removal.
+to_beta0_low float64?, to_beta0_high float64?
+to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
+to_gold_low float64?, to_gold_high float64?
+recovered float64?±: Of forget texts, the share of the group's own gap in held-out NLL from beta 0
+    to gold that the removal recovers; null as in `effects`.
+ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
+listed float64?: Share of these that the list has, a mean over seeds; null of a selector of tokens.
+of_list float64?: Share of the removal list that these make, likewise; null of an empty list.""")
