@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.selection.pool import Pool
-from mamushi_curate.vectors.ngrams import count_ngrams
 from mamushi_curate.vectors.word_vectors import fit_components
 from mamushi_extras.doors.saving import (
     Weights,
@@ -24,6 +23,7 @@ from mamushi_extras.doors.saving import (
     whole_task,
 )
 from mamushi_extras.doors.scorers import read_scorer
+from mamushi_extras.words.ngrams import count_ngrams
 from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
 from tests.support.lab import WORDS
 

@@ -1,16 +1,17 @@
 """Vectors of texts without a model: the leading components of their words (Deerwester et al.,
 1990)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
+from mamushi.data.scripts import units
 from mamushi.selection.linear import blas
-from mamushi_curate.vectors.ngrams import count_words
 
 LEAST = 2
 """Texts that have a word before it says which of them are alike."""
@@ -25,6 +26,18 @@ class WordComponents(NamedTuple):
     words: NDArray[np.int64]
     rarity: NDArray[np.float32]
     directions: NDArray[np.float32]
+
+
+def hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
+    """Count the hashed terms in each text: (n, 2^20), float32."""
+    options |= {"n_features": 2**20, "alternate_sign": False, "norm": None, "dtype": np.float32}
+    return HashingVectorizer(**options).transform(texts)
+
+
+def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
+    """Count the hashed words in each text."""
+    assert texts is not None
+    return hashed(texts, analyzer=units)
 
 
 def fit_components(texts: Sequence[str], width: int) -> tuple[WordComponents, NDArray[Any]]:

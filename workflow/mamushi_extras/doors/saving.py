@@ -30,9 +30,9 @@ from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
 from mamushi.selection.statistics import sums
-from mamushi_curate.vectors.ngrams import count_ngrams, count_words
-from mamushi_curate.vectors.word_vectors import WordComponents, fit_components
+from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
 from mamushi_extras.doors.scorers import COMPONENTS, NGRAMS, UNITS, VECTORS
+from mamushi_extras.words.ngrams import count_ngrams
 from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
 
 Weights = dict[str, NDArray[Any]]

@@ -20,8 +20,9 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from mamushi.errors import UserError
 from mamushi.io.files import trained_metadata
 from mamushi.selection.arrays import Doubles
-from mamushi_curate.vectors.ngrams import count_ngrams, count_words
+from mamushi_curate.vectors.word_vectors import count_words
 from mamushi_extras.unlabelled.screen import rarity_of
+from mamushi_extras.words.ngrams import count_ngrams
 
 VECTORS = "vectors"
 UNITS, COMPONENTS = OF_WORDS = ("units", "components")

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mamushi.data.duplicates import find_duplicates
 from mamushi.selection.arrays import Mask
-from mamushi_curate.vectors.ngrams import count_words
+from mamushi_curate.vectors.word_vectors import count_words
 
 FOLDS = 10
 COPIES, SHINGLE = 0.5, 3

@@ -12,7 +12,7 @@ from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Task, derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.linear import fit_standardised, logistic
-from mamushi_curate.vectors.ngrams import tfidf
+from mamushi_extras.words.ngrams import tfidf
 
 INNER = 2**32 - 4  # Sets the seed of the inner folds apart from those of other draws.
 VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.

@@ -37,7 +37,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold sums of all examples; ``details`` as those of ``mamushi``."""
     from mamushi.selection.crossfit import cross_fit
     from mamushi.selection.linear import estimate_exactly
-    from mamushi_curate.vectors.ngrams import count_words, estimate_ngrams
+    from mamushi_curate.vectors.word_vectors import count_words
+    from mamushi_extras.words.ngrams import estimate_ngrams
 
     ready = pool.columns.get("words")
     counts = [count_words(pool.texts)] if ready is None else []

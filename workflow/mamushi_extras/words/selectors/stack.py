@@ -27,7 +27,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     import numpy as np
 
     from mamushi.selection.crossfit import Fit, Task, cross_fit
-    from mamushi_curate.vectors.ngrams import count_ngrams
+    from mamushi_extras.words.ngrams import count_ngrams
     from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
 
     members = [embedding(settings["prior"])]

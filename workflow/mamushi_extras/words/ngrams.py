@@ -1,42 +1,30 @@
 """Counts of n-grams, and logistic regression on their tf-idf, whose rows have length 1."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from mamushi.data.scripts import spaced, units
+from mamushi.data.scripts import spaced
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.linear import logistic
+from mamushi_curate.vectors.word_vectors import hashed
 
 WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
-BITS = 20
 
 
 def count_ngrams(texts: Iterable[str] | None) -> list[sparse.csr_matrix]:
-    """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
+    """Count the hashed n-grams of words, and of characters, in each text: (n, 2^20), float32."""
     assert texts is not None
     # A word of one letter is a word. A space behind each, where a script has none.
     of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: spaced(t.lower())}
     return [
-        _hashed(texts, analyzer="word", ngram_range=WORDS, **of_words),
-        _hashed(texts, analyzer="char_wb", ngram_range=CHARACTERS),
+        hashed(texts, analyzer="word", ngram_range=WORDS, **of_words),
+        hashed(texts, analyzer="char_wb", ngram_range=CHARACTERS),
     ]
-
-
-def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
-    """Count the hashed words in each text: (n, 2^BITS), float32."""
-    assert texts is not None
-    return _hashed(texts, analyzer=units)
-
-
-def _hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
-    options |= {"n_features": 2**BITS, "alternate_sign": False, "norm": None, "dtype": np.float32}
-    return HashingVectorizer(**options).transform(texts)
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
