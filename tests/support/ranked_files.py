@@ -16,7 +16,7 @@ CELL = {"dataset": "texts", "model": "ours", "seed": 0}
 STRONG = "strong separation, AUC 0.93 [0.90, 0.95]"
 WEAK = "weak separation, AUC 0.60 [0.56, 0.64]"
 CHANCE = "a comparison, not to be acted on: its order is drawn by chance"
-BOUND = "2% of it looks like texts to keep, at most 68%; 1 of 2 are toss-ups"
+BOUND = "2% of it looks like texts to keep, at most 68%; 1 of 2 texts are toss-ups"
 FORGET, RETAIN = 20, 30
 
 

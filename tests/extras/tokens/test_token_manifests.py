@@ -88,5 +88,5 @@ def test_a_mask_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     assert small["stability"]["rankings"] == 3
     assert small["stability"]["surely"] + small["stability"]["toss_up"] == small["masked"]
     assert small["stability"]["toss_up"] < large["stability"]["toss_up"]
-    assert f"of {large['masked']} are toss-ups" in large["judgement"]["list"]
+    assert f"of {large['masked']} tokens are toss-ups" in large["judgement"]["list"]
     assert small["expected"]["withheld"] and small["expected"]["by"] is None

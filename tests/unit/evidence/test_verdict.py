@@ -166,17 +166,18 @@ def test_what_else_the_scores_follow_is_named() -> None:
     said = judge_list({**OWN, **separated(score, (), words, label_kind=kind)}, 20, LISTED, RETAIN)
     assert said["judgement"]["act"] == "check"
     assert "the scores follow " in said["verdict"]
-    assert "words (spearman 0." in said["verdict"]
-    assert "label_kind 'rant' (auc_of_value 0." in said["verdict"]
+    assert "the number of words (rank correlation 0." in said["verdict"]
+    assert "kind 'rant' (AUC 0." in said["verdict"]
 
 
 @pytest.mark.parametrize(
     ("own", "listed", "retain", "act", "said"),
     [
-        ({}, {}, {}, "take", "2 of 20 are toss-ups: not all 6 rankings list them"),
+        ({}, {}, {}, "take", "2 of 20 texts are toss-ups: not all 6 rankings list them"),
         ({}, {}, {"upper_bound": 0.68}, "check", "2% of it looks like texts to keep, at most 68%"),
-        ({}, {"toss_up": 9}, {}, "check", "9 of 20 are toss-ups"),
-        ({"auc_low": 0.7}, {}, {}, "check", "moderate separation, AUC 0.95 [0.70, 0.97]"),
+        ({}, {"toss_up": 9}, {}, "check", "9 of 20 texts are toss-ups"),
+        ({}, {}, {"upper_bound": 0.8}, "check", "looks like texts to keep is not known; 2 of"),
+        ({"auc_low": 0.7, "auc_high": 0.9}, {}, {}, "check", "[0.70, 0.90], up to 0.94 if 5% of"),
         ({"matched_low": 0.6}, {}, {}, "check", ", 0.94 among texts of the same length"),
         ({"auc_low": 0.6}, {}, {}, "refuse", "do not delete by this: weak separation, AUC"),
         ({"auc": None}, {}, {}, "unknown", "no verdict: the ranking has no score for retain texts"),

@@ -64,7 +64,11 @@ class Dependence:
             return f"intervals are by {self.groups} groups of texts"
         if self.reason:
             return f"no interval holds: {self.reason}"
-        return "texts are taken as independent"
+        words = "texts are taken as independent"
+        if self.z is not None:
+            words += ": near ones share no more than their vectors explain "
+            words += "(large or weak groups are not seen)"
+        return words
 
 
 def dependence(

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence
-from mamushi.evidence.verdict import auc_interval
+from mamushi.evidence.verdict import auc_interval, auc_of_right_labels
 from mamushi.io import schemas
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.crossfit import middle
@@ -35,8 +35,7 @@ def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, 
     row["fisher"], row["auc"] = fisher(forget, retain), auc(score, of_forget)
     row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=scores.groups))
     row["auc_high"] = high
-    # Against the right labels, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong).
-    row["auc_high_mislabelled"] = high and min(max(0.5 + (high - 0.5) / (1 - 2 * 0.05), 0.0), 1.0)
+    row["auc_high_mislabelled"] = None if high is None else auc_of_right_labels(high)
     row["ece"] = calibration_error(score, of_forget)
     folds = [(score[fold], of_forget[fold]) for fold in scores.folds()]
     if areas := [auc(*fold) for fold in folds]:

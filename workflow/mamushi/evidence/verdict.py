@@ -27,7 +27,9 @@ KEPT = 0.4  # The least part of what can be learned that a score must hold for a
 OFF = 0.25  # The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ.
 STRONG, WEAK = 0.8, 0.65  # Lower ends of an AUC: strong from here on, weak below.
 MOST_RETAIN, MOST_TOSSED = 0.5, 0.25  # Shares of a list, above which it is to be checked.
+MISLABELLED = 0.05  # The share of wrong labels in each domain that an AUC is told for, too.
 MOST_NAMED = 3  # Of what a score follows.
+VAGUE = 0.8  # A share that is known no better than so is not told.
 CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}  # What a density ratio has.
 
 TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
@@ -58,6 +60,12 @@ def auc_interval(
         return value, *metrics.auc_ends(value, variance, error.texts, error.errors)
     half = metrics.NORMAL * float(np.sqrt(variance))
     return value, max(value - half, 0.0), min(value + half, 1.0)
+
+
+def auc_of_right_labels(value: float) -> float:
+    """Return the AUC against the right labels, if of those in each domain ``MISLABELLED`` are
+    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1."""
+    return min(max(0.5 + (value - 0.5) / (1 - 2 * MISLABELLED), 0.0), 1.0)
 
 
 def separation(scores: RatioScores, texts: TextProperties) -> dict[str, Any]:
@@ -169,7 +177,8 @@ def judge_scores(
         reason = f"the scores fail the ratio check: E_p1[psi] / E_p2[phi] is {off} instead of 1"
     withheld, is_refitted = reason or texts.reason, len(scores.refits) > 0
     if withheld is None and not is_refitted:
-        withheld = "nothing was refitted (evidence.refits), so the scores' loss is not known"
+        withheld = "nothing was refitted (evidence.refits.whole is 0), "
+        withheld += "so what the scores have lost is not known"
     auc_low, auc_high = texts.ends(value, low, high)
     words = f"no budget can be named: {reason}"
     words = words if reason else separation_words(value, auc_low, auc_high)
@@ -189,14 +198,15 @@ def judge_list(
     compared: str | None = None,
     reason: str | None = None,
     texts: Dependence | None = None,
+    unit: str = "texts",
     holds: str | None = None,
 ) -> dict[str, Any]:
     """Return what to do with a list of ``removed`` texts, for its manifest: the ``judgement`` has
     ``act``, a key of ``ADVICE_WORDS``, and words on the ranking and the list.
 
     ``separates`` is its ``separation``, ``also_retain`` as ``share_bound`` has it. ``compared``
-    says why it is a comparison, ``reason`` why its scores carry no verdict, and ``holds`` what a
-    list holds, where that is said in other words.
+    says why it is a comparison, ``reason`` why its scores carry no verdict, ``unit`` what is
+    listed, and ``holds`` what a list holds, where that is said in other words.
     """
     separates = separation_by(texts, separates)
     value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
@@ -218,7 +228,7 @@ def judge_list(
     else:
         act = CHECK if any(doubts) else TAKE
     ranking = ranking_words(separates, compared, texts)
-    listed = _list_words(removed, stability, also_retain, holds)
+    listed = _list_words(removed, stability, also_retain, unit, holds)
     listed = f"{reason}; {listed}" if reason else listed
     words = ranking if act == COMPARISON else f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     judgement = {"act": act, "ranking": ranking, "list": listed}
@@ -245,10 +255,13 @@ def strength(auc_low: float) -> str:
 
 
 def separation_words(value: float, low: float | None, high: float | None) -> str:
-    """Describe an AUC with its interval."""
-    if low is None:
+    """Describe an AUC with its interval, and how far that goes if some labels are wrong."""
+    if low is None or high is None:
         return f"AUC {value:.2f} without an interval"
-    return f"{strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    words = f"{strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    if (right := auc_of_right_labels(high)) - high < 0.005:
+        return words
+    return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
 
 
 def ranking_words(
@@ -270,8 +283,11 @@ def ranking_words(
 
 
 def _follow_words(row: _Row) -> str:
-    of_value = "" if row["value"] is None else f" {row['value']!r}"
-    return f"{row['confound']}{of_value} ({row['measure']} {row['estimate']:.2f})"
+    nouns = {"words": "the number of words", "copies": "the number of copies"}
+    name = nouns.get(row["confound"], row["confound"].removeprefix("label_"))
+    if row["value"] is None:
+        return f"{name} (rank correlation {row['estimate']:.2f})"
+    return f"{name} {row['value']!r} (AUC {row['estimate']:.2f})"
 
 
 def column_words(row: _Row) -> str:
@@ -282,17 +298,24 @@ def column_words(row: _Row) -> str:
 
 
 def _list_words(
-    removed: int, stability: _Row, also_retain: Mapping[str, float | None], holds: str | None
+    removed: int,
+    stability: _Row,
+    also_retain: Mapping[str, float | None],
+    unit: str,
+    holds: str | None,
 ) -> str:
     """Describe how much of a list looks like texts to keep, or what it ``holds``, and how many of
     it are toss-ups."""
+    if not removed:
+        return "the list is empty"
+    bound = also_retain["upper_bound"]
     words = holds or "how much of it looks like texts to keep is not known"
-    if holds is None and also_retain["estimate"] is not None:
+    if holds is None and bound is not None and bound < VAGUE:
         words = "{estimate:.0%} of it looks like texts to keep, at most {upper_bound:.0%}"
         words = words.format(**also_retain)
     if stability["toss_up"] is None:
         return f"{words}; it was not refitted, so its toss-ups are not known"
-    tossed = f"{stability['toss_up']:,} of {removed:,} are toss-ups"
+    tossed = f"{stability['toss_up']:,} of {removed:,} {unit} are toss-ups"
     return f"{words}; {tossed}: not all {stability['rankings']} rankings list them"
 
 

@@ -73,7 +73,7 @@ def mask_manifest(
     surely = int(np.logical_and.reduce([masked, *again]).sum())
     stable: dict[str, Any] = {"rankings": 1 + len(again), "surely": None, "toss_up": None}
     stable |= {"surely": surely, "toss_up": count - surely} if again else {}
-    judged = judge_list(separates, count, stable, of_mask, compared=compared)
+    judged = judge_list(separates, count, stable, of_mask, compared=compared, unit="tokens")
     return {
         "n_forget": len(ids),
         "n_retain": len(texts) - len(ids),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
-from mamushi.evidence.verdict import judge_list, unit_of
+from mamushi.evidence.verdict import VAGUE, judge_list, unit_of
 from mamushi.io.domains import FORGET
 from mamushi.io.tables import ranked, read_metadata
 from mamushi.selection.arrays import Doubles, Mask
@@ -35,8 +35,6 @@ NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
     "nothing bounds its share"
 )
-VAGUE = 0.8
-"""A share that is known no better than so is not told."""
 NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
 
 
@@ -223,16 +221,17 @@ def manifest_of_corpus(
     separates: Mapping[str, Any],
     stable: Mapping[str, Any],
     compared: str | None = None,
+    unit: str = "texts",
 ) -> dict[str, Any]:
-    """Return what is known of a list, the table ``removals``. ``separates`` is as in ``verdict``;
-    ``stable`` says how often its texts are listed."""
+    """Return what is known of a list, the table ``removals``. ``separates`` and ``unit`` are as in
+    ``judge_list``; ``stable`` says how often its texts are listed."""
     k, ids = len(listed), listed["id"].to_pylist()
     precision, recall = corpus.holds(k)
     # What is known of labelled lists: how much is not of the domain.
     at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
     wrong = {"estimate": at, "upper_bound": low}
-    content = list_words(precision, recall)
-    judged = judge_list(separates, k, stable, wrong, compared=compared, holds=content)
+    content = list_words(precision, recall, unit)
+    judged = judge_list(separates, k, stable, wrong, compared=compared, unit=unit, holds=content)
     return {
         "n_forget": len(corpus.order),
         "n_retain": 0,
@@ -254,12 +253,13 @@ def manifest_of_corpus(
     }
 
 
-def list_words(precision: ShareInterval, recall: ShareInterval) -> str:
-    """Return what a list holds, in words."""
-    words = f"{share_text(precision)} of it is of the domain, and"
+def list_words(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
+    """Return what a list of some ``unit`` holds, in words."""
+    listed, single = "it" if unit == "texts" else f"its {unit}", unit.removesuffix("s")
+    words = f"{share_text(precision)} of {listed} is of the domain, and"
     if recall["low"] is None:
         return f"{words} how much of the domain it has is not known"
-    return f"{words} a text like the examples is in it with a chance of {share_text(recall)}"
+    return f"{words} a {single} like the examples is in it with a chance of {share_text(recall)}"
 
 
 def share_text(share: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ def corpus_manifest(
     from mamushi.data.labels import read_texts
     from mamushi.evidence.calibration import scores_of
     from mamushi.evidence.ranking import rankings, stability_columns
-    from mamushi.evidence.verdict import separation
+    from mamushi.evidence.verdict import separation, unit_of
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
@@ -94,7 +94,7 @@ def corpus_manifest(
         "conditions": about["conditions"],
         **({"windows": about["windows"]} if about.get("windows") else {}),
         "provenance": {**job.origin, **provenance},
-        **manifest_of_corpus(corpus, listed, separates, stable, settings.compared),
+        **manifest_of_corpus(corpus, listed, separates, stable, settings.compared, unit_of(about)),
         "screen": read_metadata(examples).get("screened"),
         "rows": read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(digests),
