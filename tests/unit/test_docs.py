@@ -2,9 +2,12 @@
 
 import importlib.util
 import itertools
+import json
+import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
@@ -26,6 +30,7 @@ from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
 from mamushi.unlearning.objective import Nll
 from tests.support.pages import PAGES
+from tests.support.score_files import write_scores
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(ROOT.glob("docs/**/*.md"))
@@ -269,3 +274,31 @@ def test_the_template_of_a_loader_reads(tmp_path: Path) -> None:
     settings = defaults(template.Settings) | {"path": str(tmp_path)}
     raw = template.load(settings, tmp_path)
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
+
+
+def test_the_analysis_of_the_page_runs(tmp_path: Path) -> None:
+    """Its four files in a copy of the packages: Snakemake plans the rule, and the stage runs."""
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    for name in ("Snakefile", "config.yaml", "profiles", "envs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    room = tmp_path / "workflow/mamushi_extras/overlap"
+    room.mkdir()
+    code = blocks(TEXTS[ROOT / "docs/guide/adding.md"], "python")
+    for name, text in zip(
+        ("sharing.py", "schemas.py", "stages.py", "rules.smk"), code, strict=True
+    ):
+        (room / name).write_text(text, encoding="utf-8")
+    for selector, scores in (("mamushi", [3.0, 2.0, 1.0]), ("random", [2.0, 3.0, 1.0])):
+        write_scores(tmp_path / selector, ["a", "b", "c"], ["forget"] * 3, scores)
+
+    def run(*words: str) -> bytes:
+        env = os.environ | {"PYTHONPATH": str(tmp_path / "workflow")}
+        line = [sys.executable, "-m", *words]
+        return subprocess.run(line, cwd=tmp_path, env=env, check=True, capture_output=True).stdout
+
+    cell = "results/runs/synthetic/tiny-llama/seed0/overlap/random.parquet"
+    assert b"rule overlap:" in run("snakemake", cell, "--profile", "profiles/demo", "--dry-run")
+    settings = {"dataset": "d", "model": "m", "seed": 0, "selector": "random"}
+    files = ("--scores", "random", "--ratio", "mamushi", "--out", "out.parquet")
+    run("mamushi", "overlap", *files, "--settings", json.dumps(settings))
+    assert pq.read_table(tmp_path / "out.parquet")["shared"].to_pylist() == [0, 1, 1]
