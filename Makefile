@@ -79,7 +79,7 @@ real-unlearning: real-ranking ## and the half-gap budgets there: results/real-un
 	$(REAL) --report results/real-unlearning.html -- unlearning
 	$(START)
 
-lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.html; see studies/lab
+lab: $(READY) ## three kinds of synthetic texts with known truth: results/lab.html; see studies/lab
 	$(STUDY) studies/lab/config.yaml
 	$(STUDY) studies/lab/config.yaml --report results/lab.html
 	$(START)
