@@ -55,10 +55,10 @@ def examples() -> dict[str, Any]:
     }
 
 
-def write_base(root: Path) -> None:
-    """A base model with its card, examples and tokens."""
+def write_base(root: Path, model: PreTrainedModel | None = None) -> None:
+    """A base model, or this one, with its card, examples and tokens."""
     built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
-    built.save_pretrained(root / "base")
+    (model or built).save_pretrained(root / "base")
     tokenizer.save_pretrained(root / "base")
     card = loading.inspect("mine", str(root / "base"), revision=None, contaminated=False)
     write_json(root / "card.json", card)
