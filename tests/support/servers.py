@@ -19,7 +19,6 @@ class Site:
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = dict(files)
         self.asked: list[tuple[str, str | None]] = []
-        self.status: int | None = None
         self.breaks_after: int | None = None
         self.url = ""
         self.headers: dict[str, str] = {}
@@ -29,11 +28,13 @@ class Site:
         span = handler.headers.get("Range")
         self.asked.append((handler.path, span))
         content = self.files.get(unquote(urlsplit(handler.path).path))
-        status = self.status or (404 if content is None else 200)
-        if status != 200 or content is None:
-            self.reply(handler, status, b"no")
+        if content is None:
+            self.reply(handler, 404, b"no")
             return
-        headers = {**self.headers, "ETag": f'"{hashlib.sha256(content).hexdigest()[:8]}"'}
+        status, headers = (
+            200,
+            {**self.headers, "ETag": f'"{hashlib.sha256(content).hexdigest()[:8]}"'},
+        )
         if span:
             first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", span).groups()  # type: ignore[union-attr]
             start, stop = int(first), int(last or len(content) - 1)
@@ -78,7 +79,7 @@ class Hub(Site):
         told = self._told(path, handler)
         content = json.dumps(told if told is not None else {"error": "no"}).encode()
         code = {"X-Error-Code": "RepoNotFound"} if told is None else {}
-        self.reply(handler, self.status or (404 if told is None else 200), content, code)
+        self.reply(handler, 404 if told is None else 200, content, code)
 
     def _told(self, path: str, handler: BaseHTTPRequestHandler) -> Any:
         entries: list[dict[str, Any]] = [

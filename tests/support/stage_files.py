@@ -63,10 +63,15 @@ def write_base(root: Path, model: PreTrainedModel | None = None) -> None:
     card = loading.inspect("mine", str(root / "base"), revision=None, contaminated=False)
     write_json(root / "card.json", card)
     write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
+    tokenize(root)
+
+
+def tokenize(root: Path) -> None:
+    """Write the tokens of the examples."""
     write_tokens(
         root / "tokens.parquet",
         read_table(root / "examples.parquet", schemas.EXAMPLES),
-        tokenizer,
+        loading.open_tokenizer(root / "card.json"),
         max_length=16,
         vocabulary_size=SIZES["vocabulary_size"],
         provenance={},

@@ -61,7 +61,10 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     assert [row["texts"] for row in found["strata"]] == [15, 15, 5, 25, 30, 210]
     names = [row["texts_of"] for row in found["strata"]]
     assert names == ["listed"] * 2 + ["kept"] * 2 + ["retain"] * 2
-    by_stratum = np.bincount([each["stratum"] for each in found["sample"]])
+    strata = [each["stratum"] for each in found["sample"]]
+    # Who reads knows nothing of the stratum.
+    assert strata != sorted(strata)
+    by_stratum = np.bincount(strata)
     for row, drawn in zip(found["strata"], by_stratum, strict=True):
         assert row["drawn"] == drawn and row["probability"] == drawn / row["texts"]
     assert by_stratum.sum() == len({each["id"] for each in found["sample"]}) == 100

@@ -59,15 +59,6 @@ def test_no_allocation_narrows_more_and_none_leaves_a_stratum_out() -> None:
     assert width(given.astype(float)) < 1.05 * best
 
 
-def test_the_sample_has_as_many_of_each_stratum_and_no_text_twice() -> None:
-    codes = np.repeat([0, 1, 2], [10, 20, 70])
-    drawn = sample(codes, np.array([3, 4, 5]), rng())
-    assert np.bincount(codes[drawn]).tolist() == [3, 4, 5]
-    assert len(set(drawn)) == 12
-    # By chance, also which comes first: who reads knows nothing of the stratum.
-    assert codes[drawn].tolist() != sorted(codes[drawn])
-
-
 @pytest.mark.parametrize("yes", [0, 3, 20])
 def test_in_one_stratum_the_limits_are_the_exact_ones(yes: int) -> None:
     """Of all K that a sample of 20 of 200 texts does not refute at 2.5% on either side; a stratum

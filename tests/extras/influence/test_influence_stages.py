@@ -10,12 +10,10 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.lm.loading import open_tokenizer
-from mamushi.lm.tokens import write_tokens
 from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
-from tests.support.models import SIZES, TRAINING
+from tests.support.models import TRAINING
 from tests.support.score_files import write_examples
-from tests.support.stage_files import WORDS, command, texts_of, write_base
+from tests.support.stage_files import WORDS, command, texts_of, tokenize, write_base
 from tests.support.steps import kill_at
 
 FROZEN = TRAINING | {"train_input_embedding": False, "train_output_head": False}
@@ -37,14 +35,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=[" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in range(count)],
         section=["contamination"] * 16 + ["inference"] * (count - 16),
     )
-    write_tokens(
-        root / "tokens.parquet",
-        read_table(root / "examples.parquet", schemas.EXAMPLES),
-        open_tokenizer(root / "card.json"),
-        max_length=16,
-        vocabulary_size=SIZES["vocabulary_size"],
-        provenance={},
-    )
+    tokenize(root)
     return root
 
 

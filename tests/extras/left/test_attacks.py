@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from mamushi.selection.metrics import placements, sampling_error
 from mamushi_extras.left.attacks import MEASURES, compare, likelihood_ratio
 
 Doubles = NDArray[np.float64]
@@ -54,18 +53,6 @@ def test_measures_are_those_of_scikit_learn(digits: int) -> None:
     assert value("auc", members, others) == pytest.approx(roc_auc_score(truth, both))
     fpr, found, _ = roc_curve(truth, both, drop_intermediate=False)
     assert value("tpr", members, others) == pytest.approx(found[fpr <= 0.01].max())
-
-
-def test_one_seeds_interval_is_that_of_delong() -> None:
-    rng = np.random.default_rng(3)
-    model, gold = rng.normal(0, 1, 400), rng.normal(0, 1, 400)
-    model[:150] += 0.5
-    row = compared(np.array([[model], [gold]]), 150)
-    placed = placements(model, np.arange(400) < 150)
-    error = np.sqrt(sampling_error(*placed).variance)
-    assert row["value"] == pytest.approx(placed[0].mean())
-    assert (row["high"] - row["low"]) / 2 == pytest.approx(1.976 * error, rel=0.15)
-    assert row["difference"] == pytest.approx(row["value"] - row["gold"])
 
 
 def test_differences_are_paired_by_texts_and_seeds_that_disagree_widen_intervals() -> None:

@@ -115,10 +115,3 @@ def test_it_links_all_that_is_there_and_nothing_else(root: Path, tmp_path: Path)
     # What nobody is to act on looks like it.
     assert f"<li><b>lr_cos</b>: {STRONG} (" in page
     assert f'<li class="comparison"><b>random</b>: {CHANCE} (' in page
-
-
-@pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
-def test_a_damaged_or_older_manifest_costs_no_page(root: Path, content: str) -> None:
-    (root / LISTS / "lr_cos" / "beta0.10.json").write_text(content, encoding="utf-8")
-    page = opened(root)
-    assert BESIDE[0] in links(page) and STRONG not in page

@@ -10,12 +10,9 @@ from mamushi.cli import main
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table, write_table
-from mamushi.lm.loading import open_tokenizer
-from mamushi.lm.tokens import write_tokens
 from mamushi_extras.tokens.masks import digest_of_spans
-from tests.support.models import SIZES
 from tests.support.score_files import write_examples
-from tests.support.stage_files import write_base
+from tests.support.stage_files import tokenize, write_base
 
 BUDGETS = (0.1, 0.4)
 TELLS = "mat"
@@ -32,14 +29,7 @@ def made(root: Path, texts: int = 60) -> None:
     written = [own[domain] + " ".join(rng.choice(common, 5)) for domain in domains]
     ids = [f"t{i}" for i in range(texts)]
     write_examples(root / "examples.parquet", ids, domains, text=written)
-    write_tokens(
-        root / "tokens.parquet",
-        read_table(root / "examples.parquet", schemas.EXAMPLES),
-        open_tokenizer(root / "card.json"),
-        max_length=16,
-        vocabulary_size=SIZES["vocabulary_size"],
-        provenance={},
-    )
+    tokenize(root)
     nothing: dict[str, Any] = {name: [] for name in schemas.DUPLICATES.schema.names}
     write_table(root / "duplicates.parquet", schemas.DUPLICATES, nothing)
 

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from mamushi.config.complete import complete
 from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
-from mamushi.errors import UserError
 from mamushi.stages.data import ExamplesSettings
 from mamushi_curate.tables.loaders.table import load
 from mamushi_extras.audit.answers import ANSWERED as OF_PEOPLE
@@ -165,12 +163,6 @@ def test_documents_of_a_corpus_are_divided_and_examples_are_not(tmp_path: Path) 
     assert [told[name] for name in answers] == [("retain", "wanted"), ("forget", None)]
     groups = {row["id"]: row["group"] for row in rows}
     assert {groups[name] for name in of} == {"8"}
-
-
-@pytest.mark.parametrize("like", [[" "] * 30, texts(19, 1), ["one and the same text"] * 30])
-def test_examples_that_tell_nothing_are_refused(tmp_path: Path, like: list[str]) -> None:
-    with pytest.raises(UserError, match="examples that differ, and fewer than 20 tell nothing"):
-        loaded(tmp_path, texts(60, 0), like=like)
 
 
 def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_numbers(

@@ -39,14 +39,6 @@ def uncut(rows: int) -> Screen:
     return Screen(nothing, nothing, nothing, nothing, np.array([rows]))
 
 
-def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
-    corpus = [*texts(900, 0.02), *texts(100, 0.2), *["", "?! 123"] * 20]
-    _, passed = through(fit_screen(EXAMPLES, SAMPLE, 1000), corpus, 150)
-    assert len(passed) == 150
-    assert sum(900 <= row < 1000 for row in passed) >= 90
-    assert max(passed) < 1000
-
-
 @pytest.mark.parametrize("parts", [1, 3, 100])
 @pytest.mark.parametrize("most", [1, 3, 250, 530, 1000])
 def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:

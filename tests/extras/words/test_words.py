@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -17,7 +16,6 @@ from mamushi.selection import crossfit
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
-from mamushi_curate.vectors.word_vectors import fit_components
 from mamushi_extras.words.stacking import INNER
 from tests.support.worded import worded
 
@@ -105,17 +103,6 @@ def test_a_label_has_no_part_in_its_own_score(
     after = run(name, replace(pool, forget=pool.forget ^ held), folds=3)
     assert np.array_equal(after.scores[held], before.scores[held])
     assert not np.array_equal(after.scores[~held], before.scores[~held])
-
-
-def test_vectors_of_words_are_the_leading_components_of_tf_idf(pool: Pool) -> None:
-    texts = np.asarray(pool.texts).tolist()
-    vectors = fit_components(texts, 8)[1]
-    x = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"\S+").fit_transform(texts)
-    exact = TruncatedSVD(8, algorithm="arpack", random_state=0).fit_transform(x)
-    assert vectors.std() == pytest.approx(1, abs=1e-3)
-    # Its last components, whose values are close, may be turned in their plane.
-    found, wanted = (z.astype(np.float64) @ z.T.astype(np.float64) for z in (vectors, exact))
-    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.995
 
 
 def test_stack_is_scikit_learns() -> None:

@@ -24,19 +24,6 @@ def normals(n1: int, n2: int, apart: float, seed: int = 0) -> tuple[np.ndarray, 
     return apart * x, np.arange(n1 + n2) < n1
 
 
-def test_calibration_takes_a_wrong_scale_away() -> None:
-    """With pi1 = 0.1 the harm of nothing removed is a divergence below 0 at twice the scale."""
-    exactly, forget = normals(600, 5400, 2.0)
-    fold = stratified_folds(forget, 5, 0).astype(np.int64)
-    order, nothing = removal_order(scores_table(exactly, forget)), np.array([0])
-    estimate = RatioScores(2 * exactly, forget, fold).estimate().log_ratio
-    wrong, wanted, harm = (
-        float(Frontier(ratio, forget).at(order, nothing)[1][0])
-        for ratio in (2 * exactly, exactly, estimate)
-    )
-    assert wrong < -0.02 and harm == pytest.approx(wanted, abs=0.01)
-
-
 def test_the_offsets_of_folds_are_taken_out() -> None:
     exactly, forget = normals(1000, 3000, 2.0)
     fold = stratified_folds(forget, 5, 0).astype(np.int64)
