@@ -108,8 +108,8 @@ FAMILIES: dict[str, Options] = {
         **{"qk_nope_head_dim": 4, "v_head_dim": 8},
     },
     "llama4_text": {
-        **{**GROUPED, **LOCAL, "intermediate_size_mlp": 32, "attention_chunk_size": 4},
-        **{"layer_types": ["chunked_attention", "full_attention"]},
+        **{**DYNAMIC, **LOCAL, "intermediate_size_mlp": 32, "attention_chunk_size": 4},
+        **{"layer_types": ["chunked_attention", "full_attention"], **rope("dynamic", factor=4.0)},
     },
 }
 

@@ -77,11 +77,13 @@ def _forward(
         rows = torch.from_numpy(np.flatnonzero(lengths == length)).to(x.device)
         # Padding, whose values nobody reads, must not make a text longer than it is.
         clamped = position_ids.clamp(max=max(1, int(length)) - 1)
-        both = computed(clamped if len(clamped) == 1 else clamped[rows])
-        merged = merged or [value.new_empty(len(lengths), *value.shape[1:]) for value in both]
-        for values, value in zip(merged, both, strict=True):
+        result = computed(clamped if len(clamped) == 1 else clamped[rows])
+        # Llama 4 has one complex tensor in the place of cosines and sines.
+        results = [result] if isinstance(result, Tensor) else result
+        merged = merged or [value.new_empty(len(lengths), *value.shape[1:]) for value in results]
+        for values, value in zip(merged, results, strict=True):
             values[rows] = value
-    return tuple(merged)
+    return merged[0] if len(merged) == 1 else tuple(merged)
 
 
 def _forget(module: Any) -> None:
