@@ -49,9 +49,9 @@ def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = N
     pq.write_table(pa.table({"vec": column, "name": ids}), path, row_group_size=7)
 
 
-def run(root: Path) -> int:
+def run(root: Path, **inputs: str) -> int:
     (root / "vectors").mkdir(exist_ok=True)
-    settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": {}}
+    settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": inputs}
     tables = ("examples", "duplicates", "embeddings")
     examples, duplicates, out = (root / f"{name}.parquet" for name in tables)
     shards = local_vectors({"embeddings": {"path": str(root / "vectors")}})
@@ -128,3 +128,11 @@ def test_ids_and_values_that_do_not_fit_are_one_line(
     said = capsys.readouterr().err.strip()
     assert message in said and len(said.splitlines()) == 1
     assert not (base / "embeddings.parquet").exists()
+
+
+def test_a_file_that_has_changed_since_is_refused(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(base / "vectors.parquet", *everything())
+    assert run(base, **{"vectors.parquet": "0" * 64}) == 2
+    assert "changed since this run began" in capsys.readouterr().err

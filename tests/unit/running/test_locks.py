@@ -1,5 +1,6 @@
 """One writer at a time, and no two processes of a machine on one GPU, also when they are killed."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -79,6 +80,17 @@ def test_who_comes_second_waits_until_the_first_is_killed(
     with locks.claim_outputs([Path("results/a").absolute()]):
         said = capsys.readouterr().err
     assert said == "waiting for another process, which writes the same results/a\n"
+
+
+def test_a_file_system_without_locks_lets_all_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "no locks")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with locks.exclusive(tmp_path / "lock", "waits"):
+        assert "going without" in capsys.readouterr().err
 
 
 def test_each_job_sees_a_gpu_of_its_own_and_the_next_one_waits(

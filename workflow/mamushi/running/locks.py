@@ -36,7 +36,7 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
     """Let one process at a time into the block, of those that name this lock file. Who has to wait
     prints ``waiting for another process, which`` and ``activity``, or raises ``busy``. Where the
     file system has no locks, all go in, and a line says so."""
-    file = FileLock(lock)
+    file = FileLock(lock, fallback_to_soft=False)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -46,7 +46,7 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
                 raise busy from None
             print(f"waiting for another process, which {activity}", file=sys.stderr, flush=True)
             file.acquire(poll_interval=POLL_SECONDS)
-    except OSError as error:
+    except (OSError, NotImplementedError) as error:
         print(f"{lock.parent}: no locks here ({error}): going without", file=sys.stderr)
     try:
         yield

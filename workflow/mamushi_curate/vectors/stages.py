@@ -6,7 +6,7 @@ from typing import Any
 from mamushi.config.kinds import NO_PATH, Settings, setting
 from mamushi.config.sources import vector_files
 from mamushi.errors import UserError
-from mamushi.io.digests import content_digests
+from mamushi.io.digests import content_digests, of
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json
 from mamushi.running.stage import Input, Job, Output
@@ -68,4 +68,6 @@ def import_embeddings(
         out.parent,
         by_row=parquet.read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
     )
+    if any(settings.inputs.get(path.name, of(path)) != of(path) for path in vectors):
+        raise UserError("changed since this run began", where="embeddings.path", do="run again")
     write_vectors(out, [matrix], columns, job.origin)
