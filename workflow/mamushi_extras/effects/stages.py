@@ -11,7 +11,6 @@ from mamushi.io import paths
 from mamushi.running.stage import Job, Output
 from mamushi.stages._io import parquet
 from mamushi.stages.tables import Compared
-from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
 
 def effect_files(config: Config) -> list[str]:
@@ -35,6 +34,7 @@ def effects(*, root: Path = paths.RESULTS, out_folder: Output, settings: Effects
     """Collect what removals change on held-out texts, with errors over seeds and texts, and who
     pays for it and who is removed, by the texts' labels."""
     from mamushi_extras.effects.effects import effects_table, subgroups_table
+    from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
     changes = effects_table(settings.grid, settings.by_chance, settings.margin, root)
     subgroups = subgroups_table(settings.grid, settings.ranked, root)
