@@ -35,13 +35,9 @@ def rope(kind: str, **more: Any) -> Options:
 AT_FIRST: Options = {"original_max_position_embeddings": ORIGINAL}
 FACTORS: Options = {"short_factor": [1.0] * 4, "long_factor": [3.0, 4.0, 5.0, 6.0]}
 LONGROPE = {**rope("longrope", factor=8.0, **FACTORS, **AT_FIRST), **AT_FIRST}
-YARN = {**GROUPED, **rope("yarn", factor=4.0, original_max_position_embeddings=16)}
-LLAMA3 = rope("llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
-              original_max_position_embeddings=16)  # fmt: skip
 TYPES = ["sliding_attention", "full_attention"]
 SLIDING: Options = {"sliding_window": 4, "layer_types": TYPES}
 DYNAMIC: Options = {**GROUPED, "max_position_embeddings": ORIGINAL}
-OPT: Options = {**WIDE, "ffn_dim": 32, "max_position_embeddings": 64, **STILL}
 # What makes configurations of transformers tiny, by their type, the first word of a name. Sliding
 # windows are shorter than the texts of the tests; no dropout, so that gradients can be compared.
 FAMILIES: dict[str, Options] = {
@@ -51,21 +47,15 @@ FAMILIES: dict[str, Options] = {
         **{"attention_types": [[["global", "local"], 1]], "window_size": 4},
     },
     "gpt_neox": BLOCKS,
-    "gptj": {**GPT, "rotary_dim": 4},
-    "opt": OPT,
-    "opt projected": {**OPT, "word_embed_proj_dim": 8, "do_layer_norm_before": False},
+    "opt": {**WIDE, "ffn_dim": 32, "max_position_embeddings": 64, **STILL},
     "bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2},
     "falcon": {**WIDE, "alibi": False},
-    "falcon alibi": {**WIDE, "alibi": True},
     "phi": {**BLOCKS, "partial_rotary_factor": 0.5, "qk_layernorm": True},
     "phi3": BLOCKS,
     "phi3 longrope": {**BLOCKS, **LONGROPE},
     "llama": GROUPED,
     "llama dynamic": {**DYNAMIC, **rope("dynamic", factor=4.0)},
     "llama longrope": {**GROUPED, **LONGROPE},
-    "llama linear": {**GROUPED, **rope("linear", factor=2.0)},
-    "llama yarn": YARN,
-    "llama llama3": {**GROUPED, **LLAMA3},
     "mistral": {**GROUPED, "sliding_window": 4},
     "mixtral": {**GROUPED, **LOCAL},
     "olmo2": BLOCKS,
@@ -78,7 +68,6 @@ FAMILIES: dict[str, Options] = {
         **{"linear_num_key_heads": 2, "linear_num_value_heads": 2},
         **{"linear_key_head_dim": 8, "linear_value_head_dim": 8},
     },
-    "gemma": GROUPED,
     "gemma2": {**GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 8},
     "gemma3_text": {**GROUPED, **SLIDING, "query_pre_attn_scalar": 8},
     "granite": {

@@ -14,7 +14,7 @@ from transformers.models.gemma2.modeling_gemma2 import repeat_kv
 from mamushi.lm import sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
-from tests.support.models import TRAINING, model, token_set
+from tests.support.models import TRAINING, model
 from tests.support.steps import step_of
 
 REFERENCE = "reference"
@@ -67,16 +67,15 @@ def exact(language_model: PreTrainedModel) -> PreTrainedModel:
 
 
 def step_gradients(
-    family: str, micro: int, accelerator: Accelerator, texts: TokenSet | None = None
+    family: str, micro: int, accelerator: Accelerator, texts: TokenSet
 ) -> tuple[float, dict[str, Tensor]]:
-    """Loss and gradients of one step of 32 texts, by a model that may be cut over processes."""
+    """Loss and gradients of one step of all texts, by a model that may be cut over processes."""
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
     sharding.shard(language_model, accelerator)
     if accelerator.num_processes > 1:
         shares = [sharding.local(p).numel() for p in language_model.parameters()]
         assert sum(shares) < sum(p.numel() for p in language_model.parameters())
-    texts = token_set(32) if texts is None else texts
     total = step_of(language_model, texts, accelerator, micro_batch_size=micro)()[0]
     found = {
         name: sharding.full_tensor(parameter.grad)

@@ -141,16 +141,9 @@ def change_config(**changes) -> Callable[[Path], None]:
     return change
 
 
-def remove(*names: str) -> Callable[[Path], None]:
-    return lambda folder: [(folder / name).unlink() for name in names]
-
-
 BROKEN = {
-    "this folder holds no model": remove("config.json"),
-    "not a causal": change_config(model_type="nope", architectures=["Nope"]),
     "are quantised": change_config(quantization_config={"quant_method": "gptq"}),
     r"holds adapters \(LoRA\)": lambda folder: (folder / "adapter_config.json").write_text("{}"),
-    "no tokenizer": remove("tokenizer.json", "tokenizer_config.json"),
     "its weights are pickle files": only_pickle,
     f"lack 1 tensors, the first is {NAME}": drop_a_tensor,
 }

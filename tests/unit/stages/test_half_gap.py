@@ -1,5 +1,4 @@
-"""The stages ``refine`` and ``half-gap``: what they write, and what is said when a file is not
-there."""
+"""The stages ``refine`` and ``half-gap``: what they write."""
 
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
 from tests.support.stage_files import command
-from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
+from tests.support.unlearning_files import AXES, sweeps_of, write_runs
 
-PAIR: dict[str, Any] = {"unlearner": "neggrad_plus", "selector": "mamushi"}
 SWEEP: dict[str, Any] = {
     "dataset": "alpha",
     "model": "small",
-    **PAIR,
+    "unlearner": "neggrad_plus",
+    "selector": "mamushi",
     "start": "beta0",
     "seeds": AXES["seeds"],
     "budgets": AXES["budgets"],
@@ -40,26 +39,14 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def refined(root: Path, **changed: Any) -> Any:
-    out = root / "sweep.json"
-    assert main(command("refine", SWEEP | changed, root=root, out=out)) == 0
-    return read_json(out)
-
-
 def test_a_sweep_is_refined_around_its_crossing(root: Path) -> None:
-    sweep = refined(root)
+    out = root / "sweep.json"
+    assert main(command("refine", SWEEP, root=root, out=out)) == 0
+    sweep = read_json(out)
     # Shares of 0.385 at 0.25 and 0.76 at 0.5, the mean of seeds 0, 1, 2.
     assert sweep["added"] == [0.3, 0.35, 0.4, 0.45]
     assert sweep["budgets"] == [0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
     assert sweep["provenance"]["settings"]["target"] == 0.5
-
-
-def test_without_a_fine_step_or_a_crossing_nothing_is_added(root: Path) -> None:
-    assert refined(root, fine=None)["budgets"] == [0.25, 0.5]
-    low = root / "low"
-    write_runs(low, AXES, height=lambda *where: 0.4 * heights(*where))
-    sweep = refined(low)
-    assert (sweep["added"], sweep["budgets"]) == ([], [0.25, 0.5])
 
 
 def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> None:

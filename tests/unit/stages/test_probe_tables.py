@@ -103,16 +103,6 @@ def collected(root: Path, settings: dict[str, Any] = SETTINGS) -> int:
     return main(command("probes", settings, root=root, out_folder=root / "tables"))
 
 
-def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
-    assert collected(results) == 0
-    rows = read_table(results / "tables" / "generations.parquet", schemas.GENERATIONS).to_pylist()
-    runs = [("alpha", model, seed) for model in ("small", "ready") for seed in (0, 1)]
-    assert [(row["dataset"], row["model"], row["seed"]) for row in rows] == runs
-    lines = (results / "tables" / "generations.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[1] == 'alpha,small,0,gold,,,Being," x, y",3,0,-2.5'
-    assert len(lines) == 5
-
-
 @pytest.mark.parametrize("seeds", [[0, 1], [0]])
 def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -> None:
     """Retrained models as well, of which half comes back to the start, where gold learns less."""

@@ -1,6 +1,5 @@
 """The stage `finetune`: what is trained on, what is stored of it, and how a killed one goes on."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from mamushi.io.domains import EVALUATION
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import device, perplexity, training
-from mamushi.lm.batches import examples_of_step
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
 from tests.support.models import TRAINING
@@ -135,28 +133,6 @@ def test_a_state_of_other_settings_is_not_gone_on_from(
     assert finetune(base, tmp_path / "out", REMOVED, seed=1) == 0
     assert finetune(base, tmp_path / "fresh", REMOVED, seed=1) == 0
     assert_same_tensors(tmp_path / "out", tmp_path / "fresh")
-
-
-def test_models_of_a_seed_read_what_they_share_in_one_order(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two removal lists and the gold standard: common random numbers."""
-    read: list[list[str]] = []
-    trained = training.finetune
-
-    def seen(model: Any, texts: Any, *args: Any, seed: int, remaining: Any, **options: Any) -> Any:
-        rows = examples_of_step(0, len(texts), len(texts), seed, remaining)
-        read.append([str(texts.ids[row]) for row in rows])
-        return trained(model, texts, *args, seed=seed, remaining=remaining, **options)
-
-    monkeypatch.setattr(training, "finetune", seen)
-    assert finetune(base, tmp_path / "random", REMOVED) == 0
-    assert finetune(base, tmp_path / "mamushi", ["if8", "if1"]) == 0
-    assert finetune(base, tmp_path / "gold", domains=["retain"], role="gold") == 0
-    for one, another in itertools.combinations(read, 2):
-        shared = set(one) & set(another)
-        assert len(shared) >= 12
-        assert [i for i in one if i in shared] == [i for i in another if i in shared]
 
 
 def test_aligned_arms_take_the_steps_of_beta_0(base: Path, tmp_path: Path) -> None:

@@ -63,10 +63,6 @@ def names(path: Path, ids: list[str]) -> Path:
     return path
 
 
-def tensors(path: Path) -> dict[str, Any]:
-    return {name: tensor.tolist() for name, tensor in load_file(path).items()}
-
-
 def perplexities(base: Path, out: Path) -> list[float]:
     """Measured by the stage `evaluate`, with both files laid over the base model."""
     stored = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
@@ -99,6 +95,27 @@ def test_it_stores_what_it_trained_and_leaves_no_state(
     # Its own job has measured it as the stage of that does, to the byte.
     assert own["nll"].read_bytes() == (out / "nll.parquet").read_bytes()
     assert not (out / "card.json.state").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "tensors", "changes"),
+    [
+        ("logit_bias", {"bias"}, {"strength": 0.7}),
+        ("tilt", {"A", "B", "c"}, {"strength": 0.7, "temperature": 1.05}),
+    ],
+)
+def test_an_edit_is_stored_alone_and_without_steps(
+    kind: str, tensors: set[str], changes: dict[str, float], base: Path, tmp_path: Path
+) -> None:
+    removal = listed(tmp_path / "removals.parquet", base, ["if3", "if0", "if7"])
+    settings = unlearning(kind)
+    settings["settings"] |= changes
+    assert unlearn(base, tmp_path, settings, removal=removal) == 0
+    stored = load_file(tmp_path / "trained.safetensors")
+    assert stored.keys() == {f"edit.{name}" for name in tensors | {"strength", "temperature"}}
+    counts = {"removed": 3, "steps": 0, "trained_parameters": 0, "temperature": 1.0, **changes}
+    assert read_json(tmp_path / "card.json").items() >= counts.items()
+    assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 0
 
 
 def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
