@@ -7,22 +7,16 @@ from mamushi.evidence.frontier import phi, psi
 
 def removal(l1: np.ndarray, kept: np.ndarray, pi1: float) -> float:
     """KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], b = 1 - E_p1[kept]."""
-    mixture = _log(pi1 * kept, np.log1p(-pi1) - l1)
+    with np.errstate(divide="ignore"):
+        mixture = np.logaddexp(np.log(pi1 * kept), np.log1p(-pi1) - l1)
     return float(np.log1p(-pi1 * (1.0 - np.mean(kept))) - np.mean(mixture))
 
 
 def preservation(l2: np.ndarray, kept: np.ndarray, pi1: float, b: float) -> float:
     """KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
-    mixture = _log(pi1 * kept, np.log1p(-pi1), l2)
-    return float(np.log1p(-pi1 * b) - np.mean(mixture))
-
-
-def _log(
-    share: np.ndarray, other: np.ndarray | float, level: np.ndarray | float = 0.0
-) -> np.ndarray:
-    """log( share e^level + e^other )."""
     with np.errstate(divide="ignore"):
-        return np.logaddexp(np.log(share) + level, other)
+        mixture = np.logaddexp(np.log(pi1 * kept) + l2, np.log1p(-pi1))
+    return float(np.log1p(-pi1 * b) - np.mean(mixture))
 
 
 def preservation_by_importance(

@@ -1,7 +1,7 @@
 """A small results folder with made-up perplexities, as a finished run would leave it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,6 @@ GRID: dict[str, Any] = {
     "selectors": ["random", "mamushi", "my_own"],
 }
 N_FORGET = 40
-FOLDS = [{"auc": 0.875, "offset": -0.25}, {"auc": 1.0, "offset": 0.5}]
-FITTED = {"auc": 0.9, "folds": 2, "per_fold": FOLDS, "spearman_with_truth": 0.75}
-"""What the metadata of a cross-fitted selector's scores say beside the least that there can be."""
-
-Levels = Callable[[Mapping[str, Any], str, float], tuple[float, float]]
-"""(run, selector, beta) -> forget and retain perplexity. The ends have the selector ''."""
 
 
 def levels(run: Mapping[str, Any], selector: str, beta: float) -> tuple[float, float]:
@@ -49,23 +43,20 @@ def write_perplexity(path: Path, forget: float, retain: float) -> None:
     )
 
 
-def write_results(root: Path, grid: Mapping[str, Any], level: Levels = levels) -> None:
+def write_results(root: Path, grid: Mapping[str, Any]) -> None:
     """All that the stage ``tables`` reads for a grid."""
     for run in cells(grid):
         for endpoint, beta in (("beta0", 0.0), ("gold", 1.0)):
             path = paths.under(root, paths.PERPLEXITY, **run, arm=endpoint)
-            write_perplexity(path, *level(run, "", beta))
+            write_perplexity(path, *levels(run, "", beta))
         for selector in grid["selectors"]:
             ids, domain = map(str, range(N_FORGET + 1)), ["forget"] * N_FORGET + ["retain"]
-            metadata = {"details": {"ties": 0, **(FITTED if selector == "mamushi" else {})}}
             write_scores(
                 *(paths.under(root, paths.SCORES, **run, selector=selector), [*ids], domain),
                 score=[-float(i) for i in range(N_FORGET + 1)],
-                fold=[i % 2 for i in range(N_FORGET + 1)],
-                metadata=metadata,
             )
             for budget in grid["budgets"]:
                 arm = {**run, "arm": arms.retrained(selector, budget)}
                 write_perplexity(
-                    paths.under(root, paths.PERPLEXITY, **arm), *level(run, selector, budget)
+                    paths.under(root, paths.PERPLEXITY, **arm), *levels(run, selector, budget)
                 )

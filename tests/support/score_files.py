@@ -1,6 +1,6 @@
 """Tables of examples, scores and refits, as stages of the evidence read them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +58,15 @@ def write_scores(
     ids: Sequence[str],
     domain: Sequence[str],
     score: Any,
-    rank: Any = None,
     fold: Any = None,
-    metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Scores, NaN where there is none, with the ranks of forget texts that follow from them."""
     values, retain = np.array(score, dtype=np.float64), np.array(domain) != "forget"
-    if rank is None:
-        rank = np.zeros(len(ids), dtype=np.int64)
-        rank[~retain] = ranks_of(values[~retain])
+    rank = np.zeros(len(ids), dtype=np.int64)
+    rank[~retain] = ranks_of(values[~retain])
     columns = {
         **{"id": ids, "domain": domain, "score": pa.array(values, from_pandas=True)},
         "rank": pa.array(rank, pa.int64(), mask=retain),
         "fold": pa.nulls(len(ids), pa.int16()) if fold is None else pa.array(fold, pa.int16()),
     }
-    write_table(path, schemas.SCORES, columns, metadata=metadata)
+    write_table(path, schemas.SCORES, columns)

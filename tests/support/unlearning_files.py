@@ -61,7 +61,6 @@ def write_runs(
     axes: Mapping[str, Any],
     height: Height = heights,
     added: tuple[float, ...] = (),
-    gold: tuple[float, float] = GOLD,
     stopped_at: int | None = None,
     deep: float | None = 0.6,
 ) -> None:
@@ -82,7 +81,7 @@ def write_runs(
         write_json(paths.under(root, paths.CARD, **run, arm=arm), card)
 
     for run in cells(axes):
-        for endpoint, ends in (("beta0", START), ("gold", gold), ("contaminated", CONTAMINATED)):
+        for endpoint, ends in (("beta0", START), ("gold", GOLD), ("contaminated", CONTAMINATED)):
             texts = N_RETAIN + (0 if endpoint == "gold" else N_FORGET)
             write(run, endpoint, ends, {"texts": texts, "removed": 0, "steps": texts * 2})
         for selector in axes["selectors"]:

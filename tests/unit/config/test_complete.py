@@ -1,7 +1,6 @@
 """The configuration: what is filled in, and what is coerced."""
 
 import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from jsonschema import Draft202012Validator
 
 from mamushi.config import grid
 from mamushi.config.complete import complete
-from mamushi.config.sources import files
 from tests.support.configurations import ROOT, minimal, paper
 
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
@@ -39,28 +37,11 @@ def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(names: list[str]
     assert ratio == ("mamushi" if "mamushi" in names else "mamushi_lr")
 
 
-def test_the_base_of_a_derived_selector_is_there() -> None:
-    mirror = {"mirror": {"kind": "anti_mamushi", "of": "lr_cos"}}
-    names = completed(grid={"selectors": ["mirror"]}, selectors=mirror)["selectors"]
-    # The probe asks for random, lr_cos and mamushi.
-    assert {*names} == {"mirror", "lr_cos", "mamushi", "random"}
-
-
 def test_one_type_for_each_key() -> None:
     written = {"learning_rate": "2.0e-5", "batch_size": 16.0, "gradient_clip": "null"}
     training = completed(training=written)["training"]
     assert [training[key] for key in written] == [2.0e-5, 16, None]
     assert type(training["batch_size"]) is int
-
-
-def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["train.csv", "test.csv", "test_labels.csv.zip"]
-    for name in names:
-        (tmp_path / name).touch()
-    monkeypatch.setenv("MAMUSHI_JIGSAW", str(tmp_path))
-    datasets = complete(paper())["datasets"]
-    assert datasets["newsgroups"]["path"] is None and files(datasets["newsgroups"]) == []
-    assert files(datasets["jigsaw"]) == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize("section", [None, "split"])

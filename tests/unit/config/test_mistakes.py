@@ -1,7 +1,5 @@
 """One clear line for each mistake in a configuration."""
 
-from collections.abc import Callable
-
 import pytest
 import yaml
 
@@ -34,16 +32,12 @@ datasets.jigsaw.path = "raw/{jigsaw}"
     datasets.jigsaw.path: what stands in braces is a wildcard
 unlearning = {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}
     unlearning.selectors[0]: 'token_random' ranks tokens, and 'tilt' unlearns whole texts alone
-"""
-"""A change of config.yaml, and how the line begins that tells of it."""
-
-OF_MINIMAL = """
 unlearners.retraining = {kind: salun}
     unlearners.retraining: this name is taken in the tables; choose another
-datasets.made = {kind: table, forget: {where: x > 1}, sections: {evaluation: 1}}
-    datasets.made.sections: no inference section, whose texts are ranked
+datasets.jigsaw.sections = {evaluation: 1}
+    datasets.jigsaw.sections: no inference section, whose texts are ranked
 """
-"""The same of a configuration that says as little as can be."""
+"""A change of config.yaml, and how the line begins that tells of it."""
 
 
 def mistakes(config: Config) -> list[str]:
@@ -53,16 +47,12 @@ def mistakes(config: Config) -> list[str]:
     return caught.value.lines
 
 
-ROWS = [
-    (of, *pair)
-    for of, table in ((paper, OF_PAPER.split("\n")), (minimal, OF_MINIMAL.split("\n")))
-    for pair in zip(table[1::2], table[2::2], strict=False)
-]
+LINES = OF_PAPER.split("\n")[1:-1]
 
 
-@pytest.mark.parametrize(("of", "change", "beginning"), ROWS)
-def test_a_mistake_is_one_line(of: Callable[[], Config], change: str, beginning: str) -> None:
-    config = at = of()
+@pytest.mark.parametrize(("change", "beginning"), [*zip(LINES[::2], LINES[1::2], strict=True)])
+def test_a_mistake_is_one_line(change: str, beginning: str) -> None:
+    config = at = paper()
     path, _, value = change.partition(" = ")
     *path_to, last = path.split(".")
     for key in path_to:
@@ -71,15 +61,6 @@ def test_a_mistake_is_one_line(of: Callable[[], Config], change: str, beginning:
     lines = mistakes(config)
     assert any(line.startswith(beginning.strip()) for line in lines), lines
     assert all("\n" not in line for line in lines)
-
-
-def test_all_mistakes_at_once() -> None:
-    config = paper()
-    config["grid"]["budgets"] = [0.5, 2]
-    config["training"]["epochs"] = -1
-    config["trainin"] = {}
-    found = [line.split(":")[0] for line in mistakes(config)]
-    assert found == ["grid.budgets[1]", "training.epochs", "trainin"]
 
 
 @pytest.mark.parametrize("name", ["", ".", "-x", "a/b", "a b", "$a", "a'", "ä", "a\n"])

@@ -4,11 +4,10 @@ import json
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.data import cells
-from mamushi.data.cells import Cells, as_arrow, some, store
+from mamushi.data.cells import Cells, some, store
 
 TEXT = ["a", "", None, "ä", "e" * 9, "f", "g"]
 
@@ -29,11 +28,3 @@ def test_cells_are_those_of_a_list(column: Any, monkeypatch: pytest.MonkeyPatch)
     assert some(stored, chosen) == values[1::2] == some(stored, np.flatnonzero(chosen))
     with pytest.raises(IndexError):
         stored[n]
-
-
-def test_text_is_an_arrow_column_and_other_cells_have_one_type() -> None:
-    arrow = as_arrow(store(zip(TEXT))[0])
-    assert arrow.type == pa.string() and arrow.to_pylist() == TEXT
-    assert as_arrow(TEXT).equals(arrow)
-    with pytest.raises(pa.ArrowException):
-        as_arrow(mixed())

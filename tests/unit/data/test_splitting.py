@@ -35,14 +35,6 @@ def test_split_is_stratified_and_repeatable(
     assert sections.tolist() == split_sections(*how).tolist()
 
 
-def test_ready_made_sections_are_kept_and_the_rest_is_split() -> None:
-    ready = ["evaluation"] * 5 + [None] * 10
-    shares = {"contamination": 0.5, "inference": 0.5}
-    sections = split_sections(np.ones(15, dtype=bool), ["a"] * 15, ready, shares, 0)
-    assert sections[:5].tolist() == ["evaluation"] * 5
-    assert Counter(sections[5:]) == {"contamination": 5, "inference": 5}
-
-
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:
     forget = np.tile([True, False], 60)
     sections = np.repeat(np.array(list(PAPER), dtype=object), 40)

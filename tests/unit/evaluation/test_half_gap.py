@@ -21,7 +21,6 @@ from mamushi.evaluation.half_gap import (
     finer_budgets,
     first_crossing,
     half_gap_table,
-    recovery,
     saving,
     unlearning_table,
 )
@@ -85,13 +84,6 @@ def lines(unlearner: str, selector: str, seed: int) -> list[float]:
     """Random crosses at 0.5 + 0.1 seed, mamushi in half of that, each on a straight line."""
     slope = 0.5 / (0.5 + 0.1 * seed) * (2 if selector == "mamushi" else 1)
     return [beta * slope for beta in BETA]
-
-
-def test_recovery_is_the_share_of_the_way_and_unknown_without_a_gap() -> None:
-    np.testing.assert_allclose(recovery([20, 30, 40, 50, 10], 20, 40), [0, 0.5, 1, 1.5, -0.5])
-    assert np.isnan(recovery([20.0, 30.0], 20, 20)).all()
-    assert np.isnan(recovery(30.0, 20.0, 19.0))
-    np.testing.assert_allclose(recovery([[30.0], [30.0]], [[20.0], [0.0]], 40), [[0.5], [0.75]])
 
 
 @pytest.mark.parametrize(("height", "crossing", "added"), CURVES)

@@ -1,8 +1,5 @@
 """Diagnostics of scores, what a selection costs, and the paper's numbers beside ours."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -10,8 +7,8 @@ from scipy.stats import norm
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.diagnostics import calibration_error, diagnose, reliability
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
-from mamushi.evidence.tables import cost_rows, paper_rows, runtime_summary
-from mamushi.io import paths, schemas
+from mamushi.evidence.tables import paper_rows
+from mamushi.io import schemas
 
 SHIFT = 1.25
 RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
@@ -40,14 +37,6 @@ def test_known_densities_give_the_closed_forms() -> None:
     assert row["ties"] == 0
     assert row["ece"] is not None
     assert row["ece"] < 0.4 * np.sqrt(15 / 90000)
-
-
-def test_the_prior_is_restored() -> None:
-    """Balanced logits, taken for posteriors, would predict a share of about a half."""
-    scores = true_ratios(2000, 38000)
-    predicted, observed, count = reliability(scores.score, scores.forget)
-    assert (predicted * count).sum() / 40000 == pytest.approx(0.05, abs=0.003)
-    assert np.abs(predicted - observed).max() < 0.05
 
 
 def test_calibration_of_a_few_scores_by_hand() -> None:
@@ -82,25 +71,3 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     for seed in (1, 2):
         assert ours[quantity, seed] == geometry_summary(columns)["power_90"]
     assert ours["spectral energy at k = 50, forget", 1] is None
-
-
-def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
-    """What a selector derives from counts with it; what was made already is not known."""
-    cell: dict[str, Any] = {"dataset": "d", "model": "m", "seed": 1}
-    ends = {"first": "ranked in 6.50 s, 5.98 s of CPU", "turned": "ranked in 1.00 s, 1.00 s of CPU"}
-    for name in (*ends, "kept"):
-        log = paths.under(tmp_path, paths.SCORE_LOG, **cell, selector=name)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"5/5 folds, 100%\n{name}: {ends.get(name)}\ntook 60.00 s, 60.00 s of CPU\n")
-    chains = {"turned": ["turned", "first"], "kept": ["kept", "first"]}
-    sizes = {"n_forget": 40, "n_retain": 80}
-    described = [{**cell, "selector": name, **sizes, "auc": 0.5} for name in ("turned", "kept")]
-    turned, kept = cost_rows(described, chains, tmp_path)
-    took = {"wall_seconds": 7.5, "cpu_seconds": pytest.approx(6.98)}
-    assert turned == {**cell, "selector": "turned", **sizes, **took}
-    assert kept["wall_seconds"] is kept["cpu_seconds"] is None
-    summary = runtime_summary([turned, kept, {**turned, "seed": 2, "wall_seconds": 9.5}])
-    (of_turned, of_kept) = summary.to_pylist()
-    assert of_turned["wall_seconds_mean"] == 8.5 and of_turned["seeds"] == 2
-    assert of_turned["wall_seconds_sd"] == pytest.approx(2**0.5)
-    assert of_kept["wall_seconds_sd"] is None

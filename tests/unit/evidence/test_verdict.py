@@ -134,18 +134,6 @@ def test_a_ranking_is_judged_by_its_own_scores() -> None:
     assert hidden["auc"] is hidden["auc_low"] is hidden["matched"] is None
 
 
-def test_what_else_the_scores_follow_is_named() -> None:
-    rng = np.random.default_rng(0)
-    words = rng.integers(5, 500, N1 + N2) + 600.0 * FORGET
-    kind = np.where(rng.random(N1 + N2) < 0.5, "rant", "joke").astype(object)
-    score = words + rng.normal(0, 30, N1 + N2) + 400 * (kind == "rant")
-    said = judge_list({**OWN, **separated(score, (), words, label_kind=kind)}, 20, LISTED, RETAIN)
-    assert said["judgement"]["act"] == "check"
-    assert "the scores follow " in said["verdict"]
-    assert "the number of words (rank correlation 0." in said["verdict"]
-    assert "kind 'rant' (AUC 0." in said["verdict"]
-
-
 @pytest.mark.parametrize(
     ("own", "listed", "retain", "act", "said"),
     [

@@ -27,6 +27,7 @@ from mamushi.selection.crossfit import Task, average, cross_fit
 from mamushi.selection.folds import balanced_weights
 from mamushi.selection.mlp_sklearn import raw_logits
 from mamushi.selection.pool import Pool
+from tests.unit.selection.test_crossfit import tasks_of
 
 
 class ByLoss(MLPClassifier):
@@ -125,7 +126,7 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
     settings = {**SMALL, "estimator": "sklearn", "epochs": 12}
     found = run("mamushi", pool, **settings)
     assert {fold["precision"] for fold in found.details["per_fold"]} == {"fp32"}
-    for task in folds_of(pool, 3):
+    for task in tasks_of(pool, 3):
         scaler = StandardScaler().fit(pool.embeddings[task.train].astype(np.float64))
         x = scaler.transform(pool.embeddings.astype(np.float64)).astype(np.float32)
         y = pool.forget[task.train]
@@ -138,18 +139,6 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
         odds = logit(model.predict_proba(x[task.held_out])[:, 1].astype(np.float64))
         np.testing.assert_allclose(found.scores[task.held_out], odds, atol=5e-3)
     assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.9
-
-
-def folds_of(pool, k):
-    """The tasks that cross_fit makes."""
-    tasks = []
-
-    def spy(task):
-        tasks.append(task)
-        return np.arange(len(task.held_out), dtype=float), {}
-
-    cross_fit(pool, {"folds": k}, 0, spy, "spy")
-    return tasks
 
 
 @pytest.mark.parametrize("repeats", [1, 3])

@@ -72,20 +72,8 @@ def test_lr_maha(pool, kind):
         run("lr_maha", pool.subset(np.arange(300) < 21), covariance="sample")
 
 
-def gaussian_world(n):
-    """Two Gaussians of covariances of their own in eight dimensions."""
-    rng = np.random.default_rng(0)
-    forget = np.arange(n) < n // 3
-    roots = [np.linalg.qr(rng.normal(size=(8, 8)))[0] * rng.uniform(0.6, 1.6, 8) for _ in range(2)]
-    drawn, shift = rng.normal(size=(n, 8)), rng.normal(0, 0.5, 8)
-    x = np.where(forget[:, None], drawn @ roots[0].T + shift, drawn @ roots[1].T)
-    ids = np.array([f"t{i:05d}" for i in range(n)], dtype=object)
-    return Pool(ids, forget, x.astype(np.float16))
-
-
 @pytest.mark.parametrize("kind", ["sample", "ledoit-wolf"])
-def test_gaussian_is_the_difference_of_two_log_densities(kind):
-    pool = gaussian_world(400)
+def test_gaussian_is_the_difference_of_two_log_densities(pool, kind):
     x, logs, shrinkages = pool.embeddings.astype(np.float64), [], []
     for rows in (x[pool.forget], x[~pool.forget]):
         fitted = (LedoitWolf if kind == "ledoit-wolf" else EmpiricalCovariance)().fit(rows)
