@@ -40,15 +40,3 @@ def test_the_literal_grid_is_the_papers_and_lr_maha_a_study(tmp_path: Path) -> N
     assert "refits" not in grid
     # Reverse, the estimators without the matched one, and LR-Maha beside LR-COS on both datasets.
     assert literal(tmp_path, "studies")["retrain"] == 3 * 9 + 2 * 9 + 2 * 2 * 9
-
-
-def test_what_is_literally_unlearned_starts_from_the_contaminated_model(tmp_path: Path) -> None:
-    jobs = literal(tmp_path, "unlearning")
-    # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say: contaminated and
-    # gold. The curves of retraining, which are in the table beside these, begin at beta 0.
-    assert jobs["endpoint"] == 2 + 2 + 1
-    # Each selector's curve of one or two unlearners, and the models that are asked, of which the
-    # paper retrains none.
-    assert jobs["retrain"] == 3 * 9
-    assert jobs["unlearn"] == 2 * 3 * 9 + 3
-    assert "relearn" not in jobs

@@ -1,10 +1,9 @@
 """What jobs ask for and the plan gives, on a machine without data, weights or a GPU: of the paper's
-grid, of a model of 70 billion parameters on nodes of eight GPUs, and once texts are counted."""
+grid, and once texts are counted."""
 
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,19 +18,6 @@ from tests.support.workflow import ROOT, mamushi, run
 
 # One dataset and seed, so that thousands of jobs need not be printed.
 FEW = "grid={datasets: [jigsaw], seeds: [0], budgets: [0.1], selectors: [mamushi]}"
-# As docs/guide/large-models.md has it.
-LARGE: dict[str, Any] = {
-    "extends": "paper",
-    "grid": {"models": ["llama-3.1-70b"], "datasets": ["jigsaw"], "seeds": [0]},
-    "models": {
-        "llama-3.1-70b": {
-            "source": "meta-llama/Llama-3.1-70B",
-            "revision": "349b2ddb53ce8f2849a6c168a81980ab25258dac",
-        }
-    },
-    "execution": {"gpus_per_job": 8},
-    "studies": {"reverse": None},
-}
 
 
 def test_the_papers_grid_on_a_cluster(tmp_path: Path) -> None:
@@ -90,20 +76,6 @@ def test_a_retried_job_asks_for_more(tmp_path: Path) -> None:
     for key in (("retrain", "gemma-2-2b"), ("embed", "llama-3.1-8b"), ("score", "qwen-2.5-7b")):
         for name in ("mem_mb", "runtime"):
             assert int(twice[key][name]) == 2 * int(once[key][name])
-
-
-def test_each_job_with_a_large_model_asks_for_eight_gpus_of_one_node(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(LARGE))
-    words = ("--profile", ROOT / "profiles/slurm", "--configfile", tmp_path / "mine.yaml")
-    jobs = asked(tmp_path, "all", *words)
-    of_model = ("endpoint", "embed", "retrain", "evaluate")
-    assert {rule for (rule, _), amounts in jobs.items() if "gpu" in amounts} == {*of_model}
-    for (rule, _), amounts in jobs.items():
-        # The profile says once where jobs on a GPU are.
-        place = {"gpu": "8", "slurm_partition": "gpu", "gpu_model": "h100"}
-        expected = place if rule in of_model else {"slurm_partition": "cpu"}
-        assert amounts.items() >= {**expected, "nodes": "1"}.items()
-        assert "gpu_model" not in amounts or rule in of_model
 
 
 def test_memory_and_time_follow_the_texts_once_they_are_counted(

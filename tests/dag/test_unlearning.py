@@ -15,8 +15,6 @@ from tests.support import contract_grid
 from tests.support.contract_grid import changed
 from tests.support.dry_runs import Snakemake
 
-RATE = changed("training.learning_rate", 1e-4)
-
 
 @pytest.fixture
 def deleted(finished: Path) -> Iterator[Path]:
@@ -39,14 +37,6 @@ def test_tensors_that_were_deleted_are_missed_by_nobody(
     is_deleted = {name for name, rule in look["rules"].items() if rule["temp"]}
     arms = {"retrain", "unlearn", "unlearn_whole"}
     assert is_deleted == arms
-
-
-def test_a_change_of_the_training_trains_again_whose_tensors_are_deleted(
-    snakemake: Snakemake, deleted: Path
-) -> None:
-    look = snakemake.look(deleted, targets=contract_grid.TARGETS, change=RATE)
-    assert {"retrain", "endpoint"} <= {*look["begin"]}
-    assert look["needed"]["retrain"] == look["all"]["retrain"] > 20
 
 
 def test_a_new_question_makes_the_model_again_that_it_is_put_to(

@@ -98,16 +98,6 @@ def test_by_the_truth_nothing_beats_the_oracle_and_the_paper_holds(demo: Path) -
     assert len(table(demo, schemas.AGREEMENT)) == 2 * 4 * 3 / 2
 
 
-def test_a_study_is_drawn_from_what_has_run(demo: Path) -> None:
-    reverse = {"datasets": ["synthetic"], "models": ["tiny-llama"]}
-    reverse["selectors"] = ["random", "anti_mamushi"]
-    config = science() | {"studies": {"reverse": reverse, "estimator": None}}
-    said = run("studies", directory=demo, config=config).stdout
-    assert "rule retrain" not in said
-    figure = demo / paths.STUDY_FIGURE.format(study="reverse")
-    assert figure.read_bytes().startswith(b"%PDF")
-
-
 # Unlearning ---------------------------------------------------------------------------------------
 
 TARGET = science()["unlearning"]["target"]

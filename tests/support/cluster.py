@@ -61,13 +61,13 @@ def missing() -> str | None:
     return None
 
 
-def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -> Path:
-    """The profile profiles/slurm with this cluster's names, asked for its jobs every second.
+def write_profile(folder: Path, settings: Mapping[str, Any]) -> Path:
+    """The profile profiles/slurm with the names of ``here``, asked for its jobs every second.
 
     ``settings`` replace or add keys of the profile; None removes one. ``set-resources`` are added
     to the rules' own. Returns the folder that ``--profile`` takes.
     """
-    profile = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))
+    profile, cluster = yaml.safe_load(PROFILE.read_text(encoding="utf-8")), here()
     gpu = {"slurm_partition": cluster.gpu_partition, "gpu_model": cluster.gpu_model}
     for resources in profile["set-resources"].values():
         resources.update({key: gpu[key] for key in gpu.keys() & resources.keys()})
@@ -85,17 +85,12 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     return folder
 
 
-def run(*args: str | Path, directory: Path, check: bool = True, **given: Any) -> str:
-    """Run the workflow on SLURM to its end, as ``start``, and return all that it says.
-
-    Raises ``AssertionError`` with that when its exit status is not as ``check`` has it: 0, or not.
-    """
+def run(*args: str | Path, directory: Path, config: Mapping[str, Any]) -> None:
+    """Run the workflow on SLURM to its end, as ``start``. It must succeed."""
     with (directory / "said").open("w+", encoding="utf-8") as output:
-        status = start(*args, directory=directory, output=output, **given).wait(1200)
+        status = start(*args, directory=directory, output=output, config=config).wait(1200)
         output.seek(0)
-        said = output.read()
-    assert (status == 0) == check, said
-    return said
+        assert status == 0, output.read()
 
 
 def start(
@@ -103,7 +98,6 @@ def start(
     directory: Path,
     output: IO[str],
     config: Mapping[str, Any],
-    cluster: Cluster | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> subprocess.Popen[str]:
     """Start the workflow on SLURM with targets and options ``args``, in a session of its own, so
@@ -112,7 +106,7 @@ def start(
     ``config`` is laid over the repository's config.yaml, ``settings`` over its profile; see
     ``write_profile``.
     """
-    profile = write_profile(directory / "profile", cluster or here(), settings or {})
+    profile = write_profile(directory / "profile", settings or {})
     line = workflow.command(*args, "--profile", profile, directory=directory, config=config)
     # How many cores, SLURM says.
     cores = line.index("--cores")

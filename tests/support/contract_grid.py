@@ -86,9 +86,8 @@ CONFIG: dict[str, Any] = {
 }
 
 RAW = (
-    *("agreed.txt", "merged.json", "mine.csv", "mine2.csv", "20news-bydate.tar.gz", "other.tar.gz"),
+    *("agreed.txt", "mine.csv", "mine2.csv", "20news-bydate.tar.gz"),
     *(f"jigsaw/{name}.csv" for name in ("train", "test", "test_labels")),
-    *(f"jigsaw2/{name}.csv" for name in ("train", "test", "test_labels")),
     *(
         f"{model}/{name}"
         for model in ("ours", "ours2", "clean")
@@ -138,8 +137,3 @@ def rules() -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder, Snakemake() as snakemake:
         make(Path(folder))
         return dict(snakemake.look(Path(folder), targets=["data"])["rules"])
-
-
-def gpu_rules() -> set[str]:
-    """Rules that ask for a GPU."""
-    return {name for name, rule in rules().items() if rule["gpu"]}

@@ -1,27 +1,19 @@
 """The demo's configuration, as it is and smaller."""
 
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.support.workflow import ROOT, run
+from tests.support.workflow import ROOT
 
 CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
-TARGETS = ("all", "evidence", "theory", "unlearning")
 SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
-
-
-def whole() -> dict[str, Any]:
-    """The configuration of `make demo`."""
-    text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return {"extends": None, **found}
 
 
 def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, Any]:
     """One seed, two selectors, two budgets, and so many texts of each domain in each section."""
-    demo = whole()
+    text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
+    demo: dict[str, Any] = {"extends": None, **yaml.safe_load(text)}
     demo["selectors"]["mamushi"]["seeds_averaged"] = 2
     demo["evidence"] |= {"refits": {"whole": 2, "halves": 1}, "compared": []}
     demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
@@ -43,9 +35,3 @@ def science() -> dict[str, Any]:
     relearning = {"steps": [1, 4], "learning_rate": 1.0e-3}
     demo["probe"] |= {"budget": 0.3, "relearning": relearning}
     return demo
-
-
-def run_all(folder: Path) -> None:
-    """Run the small demo's targets, and those budgets of its sweeps that the first run chose."""
-    run(*TARGETS, "--cores", "2", directory=folder, config=science())
-    run("unlearning", "--cores", "2", directory=folder, config=science())

@@ -30,19 +30,6 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_the_list_is_halved_and_what_is_kept_is_cut_below_its_end() -> None:
-    place = np.arange(100)
-    codes = stratify((place >= 10).astype(int), place)
-    assert np.bincount(codes).tolist() == [5, 5, 10, 30, 50]
-    assert codes.tolist() == sorted(codes)
-    # Kept for two reasons, as labelled texts are, and in another order than by number.
-    part, back = np.repeat([0, 1, 2], [10, 60, 130]), np.arange(200)[::-1]
-    codes = stratify(part, back)
-    assert np.bincount(codes).tolist() == [5, 5, 10, 50, 10, 120]
-    assert codes[:10].tolist() == [1] * 5 + [0] * 5
-    assert set(codes[60:70]) == {2} and set(codes[190:]) == {4}
-
-
 def test_no_allocation_narrows_more_and_none_leaves_a_stratum_out() -> None:
     given = allocate(WORLD, 200)
     assert given.sum() == 200 and (given >= 200 // (4 * STRATUM_FLOOR)).all()

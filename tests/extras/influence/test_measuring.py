@@ -12,11 +12,10 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
-from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import finetune
 from mamushi_extras.influence.measuring import (
     STEP,
@@ -145,17 +144,6 @@ def test_it_is_near_in_half_precision(tmp_path: Path, monkeypatch: pytest.Monkey
     total = whole.total
     assert np.corrcoef(suited.total, total)[0, 1] > 0.9
     assert apart(suited.total, total) < 0.5 * apart(short.total, total)
-
-
-def test_targets_go_by_id_and_have_a_token_to_predict() -> None:
-    drawn = TARGETS[FORGET]
-    assert len(drawn) == 6 and {*drawn.domains} == {FORGET}
-    assert (drawn.lengths > 1).all()
-    turned = subset(OTHERS, np.arange(len(OTHERS))[::-1])
-    assert drawn.ids.tolist() == draw_targets(turned, 6, 0)[FORGET].ids.tolist()
-    assert drawn.ids.tolist() != draw_targets(OTHERS, 6, 1)[FORGET].ids.tolist()
-    with pytest.raises(UserError, match="no forget text to be a target has a token"):
-        draw_targets(subset(OTHERS, np.flatnonzero(OTHERS.domains == RETAIN)), 6, 0)
 
 
 def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> None:

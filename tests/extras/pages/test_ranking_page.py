@@ -19,38 +19,9 @@ def embedded(html: str) -> dict[str, Any]:
 
 
 def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
-    again = [[3, 2, 1], [1, 2, 3], [3, 1, 2]]
-    selectors = [
-        {"name": name, "verdict": "", "compared": False, "ranks": np.array(ranks), "scores": scores}
-        for name, ranks, scores in (
-            ("one", [[1, 2, 3]], np.array([1, 0.5, 0])),
-            ("two", again, np.array([1 / 3, 7 / 6, 2])),
-        )
-    ]
-    budgets = [0.1, 0.5]
-    return page_data([*texts], selectors, lambda ids: [texts[i] for i in ids], budgets, named)
-
-
-def test_the_data_of_the_page() -> None:
-    data = made({"a": "damn", "b": "y", "c": "z"}, provenance={"x": 1})
-    assert data == {
-        "provenance": {"x": 1},
-        "budgets": ["0.1", "0.5"],
-        "total": 3,
-        "ids": ["a", "b", "c"],
-        "texts": ["d***", "y", "z"],
-        "hidden": {"0": [[1, "amn"]]},
-        "selectors": [
-            {
-                **{"name": "one", "verdict": "", "compared": False, "ranks": [1, 2, 3]},
-                **{"scores": [1.0, 0.5, 0.0], "again": []},
-            },
-            {
-                **{"name": "two", "verdict": "", "compared": False, "ranks": [3, 2, 1]},
-                **{"scores": [0.333333, 1.16667, 2.0], "again": [[1, 2, 3], [3, 1, 2]]},
-            },
-        ],
-    }
+    selector = {"name": "one", "verdict": "", "compared": False, "ranks": np.array([[1, 2, 3]])}
+    selector |= {"scores": np.array([1, 0.5, 0])}
+    return page_data([*texts], [selector], lambda ids: [texts[i] for i in ids], [0.1, 0.5], named)
 
 
 def test_no_text_adds_markup() -> None:

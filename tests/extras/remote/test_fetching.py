@@ -47,16 +47,6 @@ def test_a_file_is_fetched_once_and_known_again(site: Site) -> None:
     assert fetching.fetch_copy(url).read_bytes().endswith(b"one more,1\n")
 
 
-def test_what_broke_off_is_no_copy(site: Site) -> None:
-    url = f"{site.url}/data/texts.csv"
-    site.breaks_after = 2000
-    with pytest.raises(UserError, match=r"texts.csv: cannot be fetched \(\w+\); check the path"):
-        fetching.fetch_copy(url)
-    assert not local_path(url).exists()
-    site.breaks_after = None
-    assert fetching.fetch_copy(url).read_bytes() == TABLE
-
-
 def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mamushi_extras.unlabelled import screen
-from mamushi_extras.unlabelled.screen import FOLDS, Screen, ScreenScores, draw_sample, fit_screen
+from mamushi_extras.unlabelled.screen import FOLDS, Screen, ScreenScores, fit_screen
 from mamushi_extras.unlabelled.share import count_bounds
 
 RNG = np.random.default_rng(0)
@@ -58,16 +57,6 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
     finite = -np.sort(-np.where(np.isfinite(scores), scores, -np.inf), axis=0)
     expected = np.where(np.isfinite(finite[:most]), finite[:most], np.inf).min(axis=0)
     assert cut.lowest.tolist() == expected.tolist()
-
-
-def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever their order, and how often they occur; nothing that is empty."""
-    monkeypatch.setattr(screen, "SCREEN_SAMPLE", 100)
-    corpus = [str(row) for row in range(1000)]
-    first, second = draw_sample([*corpus, ""]), draw_sample([*corpus[::-1], *corpus])
-    assert first[0] == second[0] and (first[1], second[1]) == (1001, 2000)
-    assert len({*first[0]}) == 100 and "" not in first[0]
-    assert abs(np.mean([int(text) < 500 for text in first[0]]) - 0.5) < 0.15
 
 
 @pytest.mark.slow

@@ -6,10 +6,6 @@ from scipy.stats import binom, norm
 
 from mamushi_extras.unlabelled.share import (
     CROSSED,
-    FAIR,
-    LIKE,
-    NOT_FAIR,
-    UNBOUNDED,
     Tilt,
     count_bounds,
     share,
@@ -48,19 +44,6 @@ def test_with_wanted_texts_both_ends_hold(a: float) -> None:
     assert np.mean([low <= a <= high for low, high in told]) >= 0.93
     assert np.median([high - low for low, high in told]) < 0.4
     assert {each.reason for each in found} <= {None, CROSSED} and len(told) >= 194
-
-
-REASONS = [((), 300, NOT_FAIR), ((LIKE,), 300, UNBOUNDED), (FAIR, 19, UNBOUNDED)]
-
-
-@pytest.mark.parametrize(("fair", "wanted", "reason"), [*REASONS, (FAIR, 0, UNBOUNDED)])
-def test_what_was_not_drawn_at_random_bounds_nothing_and_few_wanted_texts_neither(
-    fair: tuple[str], wanted: int, reason: str
-) -> None:
-    examples, corpus, to_keep = world(0, 0.1)
-    told = share(examples, corpus, to_keep[:wanted], fair=fair)
-    assert (told.low, told.reason) == (None, reason)
-    assert (told.high is None) == (LIKE not in fair)
 
 
 def test_the_posterior_is_that_of_a_world_that_is_known() -> None:

@@ -94,13 +94,3 @@ def test_a_window_to_cut_has_copies_in_any_document() -> None:
     # What a retain document has as well is in both domains.
     crossed = [document_of(row["id"]) for row in copies if row["reason"] == "cross_post"]
     assert crossed == ["short", "kept"]
-
-
-def test_a_copy_of_a_document_to_remove_goes_as_a_whole() -> None:
-    rows, copies, _ = built("remove")
-    assert [row["text"] for row in rows if row["group"] == "long"].count("buy it now") == 2
-    assert {(document_of(row["id"]), document_of(row["kept_id"])) for row in copies} == {
-        ("again", "long"),
-        ("near", "long"),
-    }
-    assert [row["reason"] for row in copies] == ["exact"] * 4 + ["near"] * 4
