@@ -1,7 +1,6 @@
 """The demo's grid through sbatch: what SLURM was asked for, what it gave, and the same results."""
 
 import subprocess
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +63,6 @@ def test_gpu_rules_ask_for_one_gpu_of_the_type_and_others_for_none(
         assert slurm.account in (None, job.account)
     assert {job.rule for job in jobs} & gpu_rules
     assert {"examples", "tokens", "score"} <= {job.rule for job in jobs}
-
-
-def test_nothing_that_takes_seconds_is_submitted(jobs: list[cluster.Job]) -> None:
-    found = {name for name, rule in rules().items() if rule["local"]}
-    assert {"remove", "tables", "figure_sad"} <= found
-    assert not Counter(job.rule for job in jobs).keys() & found
 
 
 def test_results_are_those_of_a_run_without_slurm(folders: tuple[Path, Path]) -> None:

@@ -19,7 +19,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay, save_edit
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin
-from mamushi_extras.edits.editing import Edited, chosen_pair, folds_of
+from mamushi_extras.edits.editing import Edited, folds_of
 from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
@@ -160,14 +160,6 @@ def test_the_strength_is_the_largest_that_harms_retain_texts_by_so_little() -> N
     edited = edited_by("logit_bias", language_model, harm=0.0)
     expected = [step for step, harm in by_hand.items() if harm <= 0]
     assert edited.counts["strength"] == max(expected, default=0) / 20
-
-
-def test_of_equal_strengths_the_least_harmful_temperature_is_chosen() -> None:
-    grid, rises = [(0.5, 1.0), (0.5, 1.1), (1.0, 1.0), (0.25, 1.0)], np.array([3.0, 2.0, 9.0, -1.0])
-    for most, expected in ((4, (0.5, 1.1, 2.0)), (10, (1.0, 1.0, 9.0)), (0, (0.25, 1.0, -1.0))):
-        assert chosen_pair(grid, rises, {"strength": None, "harm": most}) == expected
-    assert chosen_pair(grid, rises, {"strength": None, "harm": -2}) == (0.0, 1.0, 0.0)
-    assert chosen_pair(grid[:2], rises[:2], {"strength": 0.5, "harm": 0}) == (0.5, 1.1, 2.0)
 
 
 @pytest.mark.parametrize("kind", ["logit_bias", "tilt"])
