@@ -70,14 +70,6 @@ def test_what_jobs_ask_for_is_more_than_what_they_need(
     assert on_gpu == 4 * 3
 
 
-def test_a_retried_job_asks_for_more(tmp_path: Path) -> None:
-    once = asked(tmp_path, "--config", FEW)
-    twice = asked(tmp_path, "--attempt", "2", "--config", FEW)
-    for key in (("retrain", "gemma-2-2b"), ("embed", "llama-3.1-8b"), ("score", "qwen-2.5-7b")):
-        for name in ("mem_mb", "runtime"):
-            assert int(twice[key][name]) == 2 * int(once[key][name])
-
-
 def test_memory_and_time_follow_the_texts_once_they_are_counted(
     snakemake: Snakemake, tmp_path: Path
 ) -> None:

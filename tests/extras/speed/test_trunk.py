@@ -83,16 +83,6 @@ def test_steps_and_nll_are_those_of_the_whole_model(
     assert (read == nll).all()
 
 
-def test_the_states_are_read_and_not_computed_again(tmp_path: Path) -> None:
-    accelerator, path = device.accelerator("fp32"), tmp_path / "states"
-    use_states(path, start_model("llama", "fp32"), RANKED, TRAINED, 60, accelerator)
-    path.write_bytes(bytes(path.stat().st_size))
-    language_model = start_model("llama", "fp32")
-    whole = text_nll(language_model, RANKED, 33, accelerator).nll
-    use_states(path, language_model, RANKED, TRAINED, 60, accelerator)
-    assert (text_nll(language_model, RANKED, 33, accelerator).nll != whole).any()
-
-
 def test_jobs_of_a_workflow_share_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_start(tmp_path)
     trunks = tmp_path / "trunks"
