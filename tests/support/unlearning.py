@@ -18,13 +18,11 @@ from tests.support.models import model, token_set
 KINDS = tuple(name for name, kind in plugins("unlearner").items() if kind.trains)
 """Those that take steps."""
 
-
 BLOCKS = {
     "trained_blocks": 2,
     "train_input_embedding": False,
     "train_output_head": False,
 }
-
 
 LOOP = {
     "epochs": 5.0,
@@ -36,7 +34,6 @@ LOOP = {
     "stop_window": 3,
     "steps": "by_data",
 }
-
 
 EXECUTION = {"micro_batch_size": 16, "batch_tokens": 64, "checkpoint_seconds": 0.0}
 
@@ -63,7 +60,6 @@ def run(
     *,
     total: int = 6,
     state: Path | None = None,
-    fingerprint: str = "a",
     precision: str = "fp32",
     training: dict[str, Any] | None = None,
     special: frozenset[int] = frozenset(),
@@ -90,7 +86,7 @@ def run(
         special=special,
         all_forget=all_forget,
     )
-    return language_model, unlearning.run(total, state and Checkpoint(state, fingerprint))
+    return language_model, unlearning.run(total, state and Checkpoint(state, "a"))
 
 
 def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
