@@ -37,13 +37,6 @@ def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(names: list[str]
     assert ratio == ("mamushi" if "mamushi" in names else "mamushi_lr")
 
 
-def test_one_type_for_each_key() -> None:
-    written = {"learning_rate": "2.0e-5", "batch_size": 16.0, "gradient_clip": "null"}
-    training = completed(training=written)["training"]
-    assert [training[key] for key in written] == [2.0e-5, 16, None]
-    assert type(training["batch_size"]) is int
-
-
 @pytest.mark.parametrize("section", [None, "split"])
 def test_measuring_needs_an_evaluation_section(section: str | None) -> None:
     mine: dict[str, Any] = {"kind": "table", "forget": {"where": "x > 1"}, "section": section}

@@ -43,11 +43,6 @@ def test_the_first_stays_and_a_cluster_of_both_domains_goes(
     assert found.reasons.tolist() == reasons and found.roots.tolist() == roots
 
 
-def test_without_a_threshold_exact_copies_alone_go() -> None:
-    exact = find([LONG, ALMOST, LONG], [True, True, True], threshold=None)
-    assert exact.reasons.tolist() == ["", "", "exact"]
-
-
 def check_against_all_pairs(keys: list[str], threshold: float, words: int) -> int:
     """Compare the clusters with those of all pairs. Return how many pairs there are."""
     tokens = [text.split() for text in keys]

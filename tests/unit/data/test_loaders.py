@@ -12,8 +12,6 @@ from sklearn.datasets import load_files
 from mamushi.data.loaders import jigsaw, newsgroups
 from mamushi.data.raw import Raw
 from mamushi.io.files import sha256
-from mamushi.registry import plugin
-from mamushi_curate.tables.loaders import table
 
 UNUSED = Path("unused")
 
@@ -128,17 +126,6 @@ def test_newsgroups_from_the_downloaders_cache_is_the_same(
     assert list(raw.sources) == ["20news-bydate_py3.pkz"]
     monkeypatch.setattr(downloader, "_fetch_remote", None)
     assert load_newsgroups(None, tmp_path / "cache").ids == raw.ids
-
-
-# Table ----------------------------------------------------------------------------------------
-
-
-def test_rows_of_neither_domain_are_left_out(tmp_path: Path) -> None:
-    (path := tmp_path / "data.csv").write_text("text,mark\na,1\nb,\nc,0\nd,2\ne,1\n")
-    marks = {"forget": {"where": "mark == 1"}, "retain": {"where": "mark == 0"}}
-    raw = table.load(plugin("dataset", "table").defaults | {"path": str(path), **marks}, UNUSED)
-    assert raw.ids == ["1", "3", "5"] and raw.forget.tolist() == [True, False, True]
-    assert raw.dropped == {"neither forget nor retain": 2}
 
 
 # Real files -----------------------------------------------------------------------------------

@@ -4,13 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mamushi.cli import main
 from mamushi.evidence.advice import advice
-from mamushi.io import paths, schemas
-from mamushi.io.tables import write_table
+from mamushi.io import paths
 from tests.support.ranked_files import frontier, write_frontiers
 
 
@@ -96,23 +94,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "harm to the retain domain of at most 0.1 nats per text" in lines[0]
     without = [re.split(r"  +", line)[2:] for line in printed("--removal", "1")[2:]]
     assert without == [[name, "no budget below 1 gets there"] for name in ("slow", "fast")]
-
-
-def test_advise_says_first_what_retraining_is_predicted_to_need(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_frontiers(tmp_path, frontier("mamushi", 0.5) + frontier("random", 1.0))
-    cell = {"dataset": "small", "model": "tiny", "seed": 0}
-    shapes = {"mamushi": (0.8, 40), "token_unigram": (0.4, 1000)}
-    rows = [
-        {**cell, "selector": name, "beta": b, "removed": int(b * n), "recovered": float(b**power)}
-        for name, (power, n) in shapes.items()
-        for b in np.linspace(0, 1, 101)
-    ]
-    write_table(paths.under(tmp_path, paths.PREDICTED, **cell), schemas.PREDICTED, rows)
-    main(["advise", "--root", str(tmp_path), "--removal", "0.5"])
-    said = capsys.readouterr().out
-    assert "mamushi        17 texts    43%    27% to 57%" in said
-    assert "token_unigram  177 tokens  18%    3% to 33% " in said
-    spans = "results/runs/small/tiny/seed0/spans/token_unigram/beta0.18.parquet"
-    assert f"mamushi run {spans}" in said
