@@ -106,18 +106,6 @@ def test_a_folder_is_read_whole_or_refused(
     assert {str(path.relative_to(out)): path.read_bytes() for path in files} == odd.left
 
 
-def test_nothing_is_written_into_the_folder_that_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "a.csv").write_bytes(FIVE)
-    listed = ids_file(tmp_path, ["2"])
-    assert main(["apply", str(listed), "--data", str(data), "--out", str(data / "clean")]) == 2
-    assert "lies in the folder of the data" in capsys.readouterr().err
-    assert [path.name for path in data.iterdir()] == ["a.csv"]
-
-
 def test_what_another_command_has_written_meanwhile_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

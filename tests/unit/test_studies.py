@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import torch
 
 from benchmarks import gpu_check
 from benchmarks.texts import FULL
-from mamushi.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,11 +28,6 @@ def values_of(folder: Path, module: str, *options: str) -> dict[str, str]:
     origin = {line.split()[1] for line in lines if line.startswith("#")}
     assert {"command", "date", "hardware", "torch"} <= origin
     return dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("studies/*/*.py")), ids=str)
-def test_every_study_finds_what_it_imports(path: Path) -> None:
-    import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.mark.slow
@@ -68,12 +61,8 @@ def test_gpu_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, config in FULL.items()
     }
     monkeypatch.setattr(gpu_check, "VARIANTS", ("padded", "ours"))
-    places = {"results": tmp_path, "steps": 3, "warm_up": 1}
-    gpu_check.check(models, torch.device("cpu"), "NVIDIA H100", **places)
+    options = {"results": tmp_path, "steps": 3, "warm_up": 1}
+    gpu_check.check(models, torch.device("cpu"), "NVIDIA H100", **options)
     (path,) = tmp_path.glob("gpu-check-*-nvidia-h100.txt")
     for name in models:
         assert f"\n{name}_tflop_per_second_ours " in path.read_text()
-
-    monkeypatch.setattr(gpu_check, "parity", lambda *_: {"loss": 2.0, "gradient": 2.0})
-    with pytest.raises(UserError, match="packed texts differs from that of padded ones"):
-        gpu_check.check(models, torch.device("cpu"), "NVIDIA H100", **places)

@@ -5,11 +5,9 @@ The cases are data, in ``bad_input.yaml``.
 
 import contextlib
 import json
-import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +20,6 @@ import yaml
 
 from mamushi.cli import main
 from tests.support.removal_files import removal_list
-from tests.support.workflow import ROOT
 
 ROWS = ["id,text,number,kind", *(f"c{i},words of {i},{i}.5,{i % 2}" for i in range(1, 41))]
 MINE = """\
@@ -121,17 +118,3 @@ def test_one_line_and_nothing_is_overwritten(
     assert line.count("\n") == 1, line
     # What was there is as it was, and of what was to be written there is nothing.
     assert content(filled) == before
-
-
-def test_who_reads_may_stop(tmp_path: Path) -> None:
-    """As in `mamushi show | head -1`: no traceback."""
-    listed = removal_list(tmp_path / "results", {"c1": ["c3"]}, data=tmp_path / "no.csv")
-    export = ["export", str(listed), "--to", "ids", "--out", "ids"]
-    command = [sys.executable, "-m", "mamushi", *export]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    read, write = os.pipe()
-    os.close(read)
-    options: dict[str, Any] = {"cwd": tmp_path, "env": env, "stderr": subprocess.PIPE}
-    done = subprocess.run(command, stdout=write, check=False, **options)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (141, b"")

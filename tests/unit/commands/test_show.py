@@ -6,8 +6,6 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.io import paths
-from mamushi.io.files import read_json, sha256, write_json
-from mamushi_extras.pages.start import write_start_page
 from tests.support.ranked_files import (
     BOUND,
     CELL,
@@ -57,24 +55,3 @@ def test_lists_verdict_examples_and_what_is_next(
         f"  page      {page}",
         f"  remove    mamushi apply {lists}/mamushi/beta0.10.parquet --data DATA --out FILE",
     ]
-
-
-def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_ranked(tmp_path)
-    scores = paths.under(tmp_path, paths.SCORES, **CELL, selector="mamushi")
-    for beta, made_from in (("0.10", "0" * 64), ("0.50", sha256(scores))):
-        path = paths.under(tmp_path, paths.MANIFEST, **CELL, selector="mamushi", beta=beta)
-        origin = {"provenance": {"inputs": {"scores": made_from}}}
-        write_json(path, read_json(path) | origin)
-    assert main(["show", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    old = paths.under(tmp_path, paths.REMOVAL, **CELL, selector="mamushi", beta="0.10")
-    assert said.endswith(f"\n\n{old}: is of an earlier ranking, and not to be acted on\n")
-    assert said.count(str(old)) == 1 and "mamushi apply" in said
-    # The start page advises the other one as well.
-    page = write_start_page(tmp_path)
-    assert page is not None
-    html = page.read_text(encoding="utf-8")
-    assert "beta0.10.parquet" not in html and "beta0.50.parquet --data" in html

@@ -73,7 +73,3 @@ def test_a_job_ends_with_its_command(
     process.send_signal(number)
     assert process.wait(20) == status
     until(lambda: not job.exists(), 20)
-
-
-def test_without_a_server_a_command_runs_by_itself(tmp_path: Path) -> None:
-    assert warm.run_in_server(["x"], str(tmp_path / "none")) is None

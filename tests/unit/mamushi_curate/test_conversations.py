@@ -172,16 +172,6 @@ def test_what_is_no_conversation_is_told_with_its_row_and_key(cells: list[Any], 
     assert line.startswith("chats.jsonl, row ") and says in line
 
 
-def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:
-    form = FORMS["messages"]
-    path = write(tmp_path / "a.jsonl", records(form))
-    raw = load(path, form.text, assistant_only_loss=True)
-    assert raw.extra_metadata.items() >= {"part": "whole", "assistant_only_loss": True}.items()
-    says = "assistant_only_loss is of turns, and there are none; name a column of conversations"
-    with pytest.raises(UserError, match=says):
-        load(path, "messages", "assistant", assistant_only_loss=True)
-
-
 def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", records(FORMS["messages"]))
     windows = {"words": 50, "action": "remove"}

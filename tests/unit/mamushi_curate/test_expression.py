@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mamushi.errors import UserError
 from mamushi_curate.tables.columns import column_of
-from mamushi_curate.tables.expression import columns_in, evaluate
+from mamushi_curate.tables.expression import evaluate
 
 ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None} | {
     "class": 2,
@@ -60,11 +60,6 @@ VALUES: dict[str, bool | None] = {
 @pytest.mark.parametrize("text", VALUES)
 def test_value(text: str) -> None:
     assert of_row(text) is VALUES[text]
-
-
-def test_names_are_the_columns() -> None:
-    assert {*columns_in("b > 1 and a in [b, c] or b is null")} == {"b", "a", "c"}
-    assert {*columns_in("`a b` > 1 or `import` < _0 or `a b` == 2")} == {"a b", "import", "_0"}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from mamushi_curate.tables.columns import numbers_or_categories, other_columns
+from mamushi_curate.tables.columns import other_columns
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -22,13 +21,3 @@ def test_numbers_dates_and_categories_are_asked_and_texts_are_not(
     options = {"orient": "records", "lines": True} if kind == "jsonl" else {"index": False}
     writers[kind](path, **options)
     assert other_columns(path, ["body"]) == ["score", "gap", "day", "source"]
-
-
-def test_values_are_numbers_or_a_few_words() -> None:
-    day = numbers_or_categories(["2024-01-02", "2024-01-01", ""])
-    assert day is not None and day[0] - day[1] == 86_400_000_000 and np.isnan(day[2])
-    words = numbers_or_categories(["a", None, "a", "b"])
-    assert words is not None and words.tolist() == ["a", None, "a", "b"]
-    assert numbers_or_categories(["1", "2.5"]).tolist() == [1, 2.5]  # type: ignore[union-attr]
-    assert numbers_or_categories([f"text {i}" for i in range(60)]) is None
-    assert numbers_or_categories([[1], [2]]) is None

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 from threadpoolctl import threadpool_info
 
 import mamushi
@@ -116,40 +116,18 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
         ranking.apply(FRAME[::-1], 0.1)
 
 
-def test_a_list_of_another_frame_is_refused(ranked: Any) -> None:
-    gone = ranked.lists[0.1].ids + ranked.lists[0.1].copies
-    for frame, budget, says in (
-        (FRAME, 0.2, r"budget: no list at 0.2; there are 0.1, 0.25"),
-        (pd.concat([FRAME, FRAME], ignore_index=True), 0.1, "several rows have the id"),
-        (FRAME.assign(name=[f"other {i}" for i in range(N)]), 0.1, "the frame: none of its"),
-        (FRAME[FRAME["name"].isin(gone)], 0.1, "rows are listed, and nothing would be left"),
-    ):
-        with pytest.raises(UserError, match=says):
-            ranked.apply(frame, budget)
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), " "])
-def test_a_row_without_a_text_is_left_out_as_the_command_does(missing: Any, ranked: Any) -> None:
-    frame = pd.DataFrame([ROWS[0] | {"body": missing}, *ROWS[1:]])
-    scores = mamushi.rank(frame, **QUICK).scores
-    assert {*ranked.scores["id"].to_pylist()} - {*scores["id"].to_pylist()} == {"t0"}
-
-
 # Refusals -----------------------------------------------------------------------------------------
 
 LIKE = [f"an engine with wheel and brake {i}" for i in range(30)]
 CORPUS = {"forget": None, "retain": None, "like": LIKE}
 REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "the frame: int is no one table; give a table of pandas": (3, {}),
-    "DatasetDict is no one table; give": (DatasetDict(train=Dataset.from_list(ROWS)), {}),
-    "the frame: no column 'words'; it has 'name', 'body'": (FRAME, {"text": "words"}),
     "holds 'ours', 'theirs', 'unknown', not 0 and 1": (FRAME, {"forget": "source"}),
     "forget: has another index than the frame": (
         FRAME,
         {"forget": (FRAME["source"] == "theirs")[::-1]},
     ),
     "has 89 rows, and the frame 90": (FRAME, {"embeddings": VECTORS[1:]}),
-    "selector: ranks tokens; name a selector of texts": (FRAME, {"selector": "token_random"}),
     "not (120, width), with 30 of like": (FRAME, CORPUS),
 }
 

@@ -57,11 +57,3 @@ def test_texts_with_line_ends_are_read(tmp_path: Path, form: list[str], separato
     data.write_bytes(sink.getvalue().encode())
     name = f"c{form.index('{text}')}"
     assert readers.read_file_columns(data, [name]).columns[name] == TEXTS
-
-
-def test_a_separator_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
-    data = tmp_path / "a.csv"
-    data.write_text("id;x,text\n1;a,1\n")
-    with pytest.raises(UserError, match="divided by ',' or ';'; say by which with --separator"):
-        readers.columns(data)
-    assert readers.columns(data, Dialect(";")) == ["id", "x,text"]
