@@ -1,2 +1,1 @@
-"""A user's own table: ranked in one process, by the stages that the workflow's rules call. The core
-imports nothing from here."""
+"""A user's own table, ranked by the stages of the core, which imports nothing from here."""

@@ -72,7 +72,7 @@ def test_of_json_lines_a_window_goes(tmp_path: Path, ascii_only: bool) -> None:
     out = cut(data, "clean.jsonl")
     assert out.read_bytes() == lines(stay())
     receipt = read_json(tmp_path / "clean.jsonl.receipt.json")
-    rows = {"read": 5, "on_the_list": 1}
+    rows = {"read": 5, "on_the_list": 1, "others": 4}
     assert receipt["rows"] == rows and receipt["ids"]["not_found"] == []
     assert (receipt["ids"]["copies"], receipt["ids"]["copies_found"]) == (2, 2)
     assert receipt["cut"] == {"rows": 2, "characters": 2 * len(UNWANTED) + len(TEXTS["c"])}

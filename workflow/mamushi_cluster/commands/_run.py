@@ -125,14 +125,14 @@ def line(
 
 
 def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
-    """Make these targets in the working folder; return Snakemake's exit status. Ctrl-C and SIGTERM
-    reach Snakemake, which ends its jobs; this waits for that, and raises ``Stopped``. Raises
-    ``UserError`` as ``line`` and ``fetch``."""
+    """Make these targets; return Snakemake's exit status. After a signal Snakemake ends its jobs,
+    and this raises ``Stopped``. Raises ``UserError`` as ``line`` and ``fetch``."""
+    words = line(targets, configfiles, args)
     if not args.dry_run:
         # Snakemake holds the folder; here it is refused in one line.
         with hooks.only_run():
             fetch(configfiles)
-    return _wait(line(targets, configfiles, args))
+    return _wait(words)
 
 
 def _wait(words: Sequence[str]) -> int:

@@ -115,13 +115,14 @@ def _digests(place: Path) -> str | dict[str, str]:
 def _receipt(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
     """Return what was asked for and what was done."""
     names = ("dataset", "model", "seed", "selector", "beta")
+    read, gone = removal.read, removal.removed
     cut = {"rows": removal.cut_rows, "characters": removal.cut_characters}
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: (listed.manifest or {}).get(name) for name in names},
         "id": removal.column or ROW_NUMBERS,
         "versions": versions(),
-        "rows": {"read": removal.read, "on_the_list": removal.removed},
+        "rows": {"read": read, "on_the_list": gone, "others": read - gone},
         **({"cut": cut} if listed.cut else {}),
         "texts": {"compared": removal.compared, "changed": removal.changed},
         "ids": listed.receipt(removal),
