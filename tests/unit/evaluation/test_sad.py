@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from mamushi.evaluation.intervals import holm
-from mamushi.evaluation.sad import area, sad_differences, sad_summary, sad_table
+from mamushi.evaluation.sad import area, sad, sad_differences, sad_summary, sad_table
 from mamushi.io import schemas
 from tests.support.grid_files import GRID, N_FORGET, write_results
 
@@ -46,6 +46,20 @@ def noisy(seed: int, name: str, beta: float) -> float:
 def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
     """Return the rows of a table that have these values."""
     return [r for r in table.to_pylist() if all(r[k] == v for k, v in wanted.items())]
+
+
+@pytest.mark.parametrize(
+    ("perplexities", "expected"),
+    [
+        ((30.0, 13.0, 50.0, 10.0), 23.0),
+        # Above the gold standard in the forget domain, below it in the retain domain.
+        ((55.0, 9.0, 50.0, 10.0), 6.0),
+        ((50.0, 10.0, 50.0, 10.0), 0.0),
+        (([20, 30], [10, 11], 50, 10), [30.0, 21.0]),
+    ],
+)
+def test_sad_is_the_sum_of_both_distances(perplexities: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(sad(*perplexities), expected)
 
 
 def test_area_is_the_trapezoid_rule_over_the_width() -> None:

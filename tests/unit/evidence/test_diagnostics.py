@@ -39,6 +39,14 @@ def test_known_densities_give_the_closed_forms() -> None:
     assert row["ece"] < 0.4 * np.sqrt(15 / 90000)
 
 
+def test_the_prior_is_restored() -> None:
+    """Balanced logits, taken for posteriors, would predict a share of about a half."""
+    scores = true_ratios(2000, 38000)
+    predicted, observed, count = reliability(scores.score, scores.forget)
+    assert (predicted * count).sum() / 40000 == pytest.approx(0.05, abs=0.003)
+    assert np.abs(predicted - observed).max() < 0.05
+
+
 def test_calibration_of_a_few_scores_by_hand() -> None:
     # Two bins; equal numbers, so no prior. Logits -log 3 and log 3 are 1/4 and 3/4.
     score = np.log(3) * np.array([-1.0, -1.0, 1.0, 1.0])
