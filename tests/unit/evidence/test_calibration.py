@@ -1,16 +1,23 @@
 """The ratio from scores on a wrong scale, or of noisy estimators, where the truth is known."""
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from mamushi.errors import UserError
 from mamushi.evidence.calibration import (
     PARTED,
     PARTS,
     RatioScores,
     discrimination,
+    read_scores,
 )
 from mamushi.evidence.frontier import Frontier, removal_order
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 from mamushi.selection.folds import stratified_folds
 from tests.support.score_files import scores_table
 
@@ -94,3 +101,16 @@ def test_a_divergence_of_a_noisy_score_is_a_lower_bound_until_its_loss_is_put_ba
     assert raw < 0.8 * APART**2 / 2
     mended = Frontier(estimate.log_ratio, forget, estimate.lost).at(order, everything)[0][0]
     assert mended == pytest.approx(APART**2 / 2, rel=0.07)
+
+
+def test_refits_of_other_texts_are_refused(tmp_path: Path) -> None:
+    table = scores_table(np.arange(6.0), np.arange(6) < 3)
+    write_table(tmp_path / "scores", schemas.SCORES, table)
+    numbered = table.append_column("part", pa.repeat("whole", 6))
+    again = numbered.append_column("refit", pa.repeat(pa.scalar(0, pa.int16()), 6))
+    write_table(tmp_path / "refits", schemas.REFITS, again.select(schemas.REFITS.schema.names))
+    assert len(read_scores(tmp_path / "scores", tmp_path / "refits").refits) == 1
+    reordered = again.select(schemas.REFITS.schema.names).take([1, 0, 2, 3, 4, 5])
+    write_table(tmp_path / "refits", schemas.REFITS, reordered)
+    with pytest.raises(UserError, match="its examples are not those of"):
+        read_scores(tmp_path / "scores", tmp_path / "refits")

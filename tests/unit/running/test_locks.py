@@ -91,6 +91,10 @@ def test_a_file_system_without_locks_lets_all_in(
     monkeypatch.setattr("fcntl.flock", refuse)
     with locks.exclusive(tmp_path / "lock", "waits"):
         assert "going without" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    # No folder for the lock is no missing lock: without it two would write one result.
+    with pytest.raises(FileExistsError), locks.exclusive(tmp_path / "file" / "lock", "waits"):
+        pass
 
 
 def test_each_job_sees_a_gpu_of_its_own_and_the_next_one_waits(

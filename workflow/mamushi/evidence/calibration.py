@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.errors import UserError
+from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
@@ -200,8 +200,13 @@ def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Dou
 def read_scores(
     path: str | Path, refits: str | Path | None = None, groups: GroupCodes | None = None
 ) -> RatioScores:
-    """Read a table ``scores`` with its ``refits``, if there are any."""
-    table = read_table(path, schemas.SCORES, ["domain", "score", "fold"])
+    """Read a table ``scores`` with its ``refits``, if there are any. Raises ``UserError`` where
+    these are of other texts."""
+    table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
+    if refits is not None:
+        n, ids = len(table), read_table(refits, schemas.REFITS, ["id"])["id"]
+        if len(ids) % n or ids.slice(0, n) != table["id"]:
+            raise other_examples(refits, path)
     return scores_of(table, read_refits(refits), groups)
 
 

@@ -11,6 +11,7 @@ stages see none. Within a SLURM job nothing of this happens: there, SLURM hands 
 """
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -29,6 +30,8 @@ from mamushi.running.machine import VISIBLE, variables
 POLL_SECONDS = 0.5
 SWITCH = "MAMUSHI_GPU_LEASES"
 """The variable that is ``off``, or a folder for leases of GPUs."""
+UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
+"""Errors of file systems without locks."""
 
 
 @contextlib.contextmanager
@@ -47,6 +50,9 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
             print(f"waiting for another process, which {activity}", file=sys.stderr, flush=True)
             file.acquire(poll_interval=POLL_SECONDS)
     except (OSError, NotImplementedError) as error:
+        # Without the right to lock, or room for it, nobody goes in.
+        if isinstance(error, OSError) and error.errno not in UNSUPPORTED:
+            raise
         print(f"{lock.parent}: no locks here ({error}): going without", file=sys.stderr)
     try:
         yield
