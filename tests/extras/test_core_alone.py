@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder)
     for path in (folder / "config.yaml", folder / "profiles/demo/science.yaml"):
-        path.write_text(path.read_text().replace("salun, logit_bias, tilt", "salun"))
+        text = re.sub(r", (logit_bias|tilt|gaussian)\b", "", path.read_text())
+        path.write_text(re.sub(r"^  (sim)?npo: .*\n", "", text, flags=re.M))
     # In the place of an installed one.
     (folder / "workflow" / f"{PACKAGE.name}.py").write_text("raise ImportError\n")
     return folder

@@ -11,7 +11,6 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -119,6 +118,8 @@ def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> It
         # In this thread, which an interruption ends at once.
         yield from map(compute, items)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     torch = sys.modules.get("torch")
     # A new thread does not take that over from the one before.
     one = (torch.set_num_threads, (1,)) if torch else (None, ())
