@@ -31,7 +31,6 @@ from mamushi.io.tables import CONTAMINATION, EVALUATION, FORGET, INFERENCE, RETA
 from mamushi.lm import device
 from mamushi.lm.batches import steps
 from mamushi.lm.embed import embed
-from mamushi.lm.head import lay_over
 from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
@@ -44,6 +43,7 @@ from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
 from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi.unlearning.relearning import relearn
+from mamushi_extras.edits.head import lay_over
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
     draw_targets,

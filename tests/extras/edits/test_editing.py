@@ -13,13 +13,13 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import device
 from mamushi.lm.batches import batch_of
-from mamushi.lm.head import HeadEdit, lay_over
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.storage import overlay, save_edit
+from mamushi.lm.storage import overlay, write
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin
 from mamushi_extras.edits.editing import Edited, folds_of
+from mamushi_extras.edits.head import HeadEdit
 from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
@@ -85,10 +85,12 @@ def test_losses_are_those_of_the_models_own_logits_and_the_stored_edit(
     family: str, edit: str, tmp_path: Path
 ) -> None:
     plain, laid_over, tensors = model(family), model(family), drawn(edit)
-    save_edit(tmp_path / "trained.safetensors", HeadEdit(tensors, 0.6, 1.3), {"made": "here"})
-    stored = overlay(tmp_path / "trained.safetensors", laid_over)
-    assert stored is not None
-    lay_over(laid_over, stored)
+    edited = Edited(HeadEdit(tensors, 0.6, 1.3), 0.0)
+    origin = {"settings": {"unlearner": "mine", "kind": "tilt"}}
+    write(tmp_path / "trained.safetensors", edited.tensors, origin)
+    lay_over = overlay(tmp_path / "trained.safetensors", laid_over)
+    assert lay_over is not None
+    lay_over(laid_over)
     ids = [torch.from_numpy(RETAIN[row].astype(np.int64)) for row in range(len(RETAIN))]
     by_hand = [logits_by_hand(plain, text, tensors, 0.6, 1.3) for text in ids]
     torch.testing.assert_close(

@@ -17,7 +17,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.files import IS_SECONDARY, read_json, read_plain_json
-from mamushi.lm import device, head, parameters, sharding
+from mamushi.lm import device, parameters, sharding
 from mamushi.lm.folders import check_config, descriptions, fetch, read_model, read_tokenizer
 from mamushi.lm.storage import overlay, writing_safetensors
 from mamushi.lm.tokens import first_token
@@ -105,13 +105,13 @@ def open_placed(
     the accelerator's device, as ``device.place`` places it: what was trained, and what ``prepare``
     gives gradients to, lies in fp32. Of processes that share a model the first one's is cut."""
     model = open_model(card_path)
-    edits = [overlay(path, model) for path in stored]
+    edits = [edit for path in stored if (edit := overlay(path, model))]
     prepare(model)
     is_cut = accelerator.num_processes > 1
     device.place(model, precision, torch.device("cpu") if is_cut else accelerator.device)
     sharding.shard(model, accelerator)
-    for edit in filter(None, edits):
-        head.lay_over(model, edit)
+    for edit in edits:
+        edit(model)
     return model
 
 

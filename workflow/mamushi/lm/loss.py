@@ -89,8 +89,8 @@ def _nll_and_logits(
 
 def _is_plain(model: PreTrainedModel) -> bool:
     """Return whether logits may be made of more than a linear head, a soft-cap and an edit."""
-    head = type(model.get_output_embeddings())
-    return not can_share(model) or head not in (nn.Linear, EditedHead)
+    head = model.get_output_embeddings()
+    return not can_share(model) or not (type(head) is nn.Linear or isinstance(head, EditedHead))
 
 
 def predicting_states(model: PreTrainedModel, batch: Batch) -> Tensor:

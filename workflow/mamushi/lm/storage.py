@@ -3,9 +3,10 @@ state of a training to go on from."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.files import IS_SECONDARY, atomic, header, trained_metadata
-from mamushi.lm import head, parameters, sharding
+from mamushi.lm import parameters, sharding
+from mamushi.registry import plugin
 
 # How safetensors, written in Rust, reports a full disk.
 OS_ERROR = re.compile(r"os error (\d+)")
@@ -29,11 +31,6 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
     (JSON), from the first process; where the model is sharded, all have to call."""
     trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
     write(path, gather(trained, torch.float32), metadata)
-
-
-def save_edit(path: str | Path, edit: head.HeadEdit, metadata: Mapping[str, Any]) -> None:
-    """Store an edit of a model's logits, and nothing of the model, as ``save_trained`` does."""
-    write(path, edit.cpu().state_dict(prefix=head.EDIT_PREFIX), metadata)
 
 
 def gather(
@@ -66,17 +63,19 @@ def writing_safetensors() -> Iterator[None]:
         raise OSError(int(code[1]), str(error)) from error
 
 
-def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
-    """Put the tensors of a file into ``model``, in fp32, with gradients; of an edit of its logits
-    change nothing, and return that, for ``head.lay_over``. Adapters stay beside the weights until
-    ``parameters.merge_adapters``. Raises ``UserError`` where the model has no such tensor."""
+def overlay(path: str | Path, model: PreTrainedModel) -> Callable[[PreTrainedModel], None] | None:
+    """Put the tensors of a file into ``model``, in fp32, with gradients; of an unlearner that edits
+    logits change nothing, and return what does so in the model, once that is on its device.
+    Adapters stay beside the weights until ``parameters.merge_adapters``. Raises ``UserError`` where
+    the model has no such tensor."""
+    settings = trained_metadata(path).get("settings", {})
+    if "unlearner" in settings:
+        unlearner = plugin("unlearner", settings["kind"])
+        if not unlearner.trains:
+            return partial(unlearner.code.lay_over, path)
     with safe_open(path, framework="pt") as stored:
         names = sorted(stored.keys())
-        if f"{head.EDIT_PREFIX}strength" in names:
-            tensors = {n.removeprefix(head.EDIT_PREFIX): stored.get_tensor(n) for n in names}
-            return head.HeadEdit(tensors, float(tensors["strength"]), float(tensors["temperature"]))
         if any(map(parameters.is_adapter, names)):
-            settings = trained_metadata(path)["settings"]
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
             parameters.add_adapters(model, settings.get("lora") or settings["training"]["lora"])
         named = dict(model.named_parameters())

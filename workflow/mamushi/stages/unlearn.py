@@ -99,7 +99,7 @@ def _store_unlearned(
     if not (unlearner := plugin("unlearner", settings.kind)).trains:
         how = {"seed": seed, "accelerator": accelerator, "batch_tokens": execution["batch_tokens"]}
         edited = unlearner.code.edit(model, selected, retain, settings.settings, **how)
-        storage.save_edit(files["tensors"], edited.edit, job.origin)
+        storage.write(files["tensors"], edited.tensors, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:
         if len(selected):

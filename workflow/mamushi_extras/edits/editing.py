@@ -1,6 +1,6 @@
 """What unlearners without training have in common: the start's states, and how strong an edit is.
 
-An edit of the logits (see ``lm/head.py``) is fitted to counts or states of the start model, and its
+An edit of the logits (see ``head.py``) is fitted to counts or states of the start model, and its
 strength and temperature are chosen on *training* texts: the mean NLL of retain texts may rise by so
 much and no more. It is cross-fitted: each text is read with the edit that was fitted without it.
 """
@@ -23,11 +23,12 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm.batches import model_batches
-from mamushi.lm.head import HeadEdit, logit_scale, logits_of, soft_cap
+from mamushi.lm.head import logits_of, soft_cap
 from mamushi.lm.loss import EDITED_ROWS, nll_in_place, predicting_states
 from mamushi.lm.parameters import body
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.unlearning.objective import require_predicted
+from mamushi_extras.edits.head import PREFIX, HeadEdit, logit_scale
 
 FOLDS = 4
 CHOOSING = 2**15
@@ -41,6 +42,11 @@ class Edited:
     edit: HeadEdit
     harm: float
     """Rise of the mean NLL of retain training texts above the start's, in nats, cross-fitted."""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file of the edit holds, and nothing of the model."""
+        return self.edit.cpu().state_dict(prefix=PREFIX)
 
     @property
     def counts(self) -> dict[str, float]:

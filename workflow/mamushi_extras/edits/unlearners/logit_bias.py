@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
@@ -42,7 +44,6 @@ def edit(
     import numpy as np
     import torch
 
-    from mamushi.lm.head import HeadEdit
     from mamushi_extras.edits.editing import (
         CHOOSING,
         choose_edit,
@@ -50,6 +51,7 @@ def edit(
         read_places,
         unedited,
     )
+    from mamushi_extras.edits.head import HeadEdit
 
     if edit := unedited(model, forget, retain, options["accelerator"]):
         return edit
@@ -66,3 +68,10 @@ def edit(
     places = read_places(model, retain, CHOOSING, **options)
     grid = [step / 20 for step in range(1, 21)]
     return choose_edit(model, places, bias, settings, (grid, [1.0]), accelerator)
+
+
+def lay_over(path: Path, model: PreTrainedModel) -> None:
+    """Let a model give the logits that the edit in a file makes of its own."""
+    from mamushi_extras.edits import head
+
+    head.lay_over(model, head.read_edit(path))

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import Count, NotNegative, Positive, Section, key
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
     from transformers import PreTrainedModel
 
-    from mamushi.lm.head import HeadEdit
     from mamushi.lm.tokens import TokenSet
     from mamushi_extras.edits.editing import Edited, Places
+    from mamushi_extras.edits.head import HeadEdit
 
 TRAINS = False
 STRENGTHS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0)
@@ -68,6 +70,13 @@ def edit(
     return choose_edit(model, few, fit, settings, grids, options["accelerator"])
 
 
+def lay_over(path: Path, model: PreTrainedModel) -> None:
+    """Let a model give the logits that the edit in a file makes of its own."""
+    from mamushi_extras.edits import head
+
+    head.lay_over(model, head.read_edit(path))
+
+
 def fit_tilt(
     of_domains: Sequence[Places],
     vocabulary: int,
@@ -87,7 +96,7 @@ def fit_tilt(
     import torch
     from torch.nn import functional
 
-    from mamushi.lm.head import HeadEdit
+    from mamushi_extras.edits.head import HeadEdit
 
     domains = [
         places if fold is None else places.at((places.folds != fold).nonzero()[:, 0])
