@@ -42,7 +42,6 @@ from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
 from mamushi.unlearning.loop import Unlearning, steps_of
-from mamushi.unlearning.relearning import relearn
 from mamushi_extras.edits.head import lay_over
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
@@ -50,6 +49,7 @@ from mamushi_extras.influence.measuring import (
     points_of,
     split_by_text,
 )
+from mamushi_extras.left.relearning import relearn
 from mamushi_extras.speed.trunk import use_states
 from mamushi_extras.tokens.masks import TokenPool, highest_spans
 

@@ -37,7 +37,7 @@ from mamushi.registry import plugin
 from mamushi.running.machine import one_for_arithmetic
 from mamushi.running.progress import Progress
 from mamushi.selection.unigram import token_counts, vocabulary
-from mamushi.unlearning.relearning import choose, relearn
+from mamushi_extras.left.relearning import choose, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio
 from studies.lib.cells import EXECUTION, Cell, arguments, tuned
 from studies.lib.report import Report

@@ -50,7 +50,9 @@ def test_all_rules_were_read_and_every_stage_is_that_of_one() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in FILES)
     # And `study_tables` and `figure_study`, which are of loops.
     assert len(re.findall(r"^    output:", text, re.M)) == len(rules()) + 2 > 30
-    tables = re.findall(r'^(?:    |EXTRA_TABLES\[)"(\w+?)(?:_tables)?"(?:: |\] = )\(', text, re.M)
+    tables = re.findall(
+        r'^(?:    |(?:    )?EXTRA_TABLES\[)"(\w+?)(?:_tables)?"(?:: |\] = )\(', text, re.M
+    )
     of_tables = {name.replace("_", "-") for name in tables}
     assert {called(name) for name in rules()} | of_tables | {"figure"} == {*stages()}
     assert not re.search(r"^ *checkpoint ", text, re.M), "a dry run would hide what comes after it"

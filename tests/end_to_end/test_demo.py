@@ -17,6 +17,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
+from mamushi_extras.left.schemas import RELAPSE, RELEARNING_CURVE
 from mamushi_extras.theory.schemas import THEORY
 from tests.support.demo import CELL, SELECTORS, science
 from tests.support.workflow import run
@@ -125,10 +126,10 @@ def test_the_tables_say_what_the_curves_say(demo: Path) -> None:
 
 
 def test_relearning_starts_where_unlearning_ended(demo: Path) -> None:
-    assert table(demo, schemas.RELAPSE)["step"].to_pylist() == [1, 4] * 4
+    assert table(demo, RELAPSE)["step"].to_pylist() == [1, 4] * 4
     for selector in ("random", "mamushi"):
         arm = {**CELL, "arm": unlearned("neggrad_plus", selector, 0.3)}
-        curve = read_table(demo / paths.RELEARNING.format(**arm), schemas.RELEARNING_CURVE)
+        curve = read_table(demo / paths.RELEARNING.format(**arm), RELEARNING_CURVE)
         path = demo / paths.PERPLEXITY.format(**arm)
         forget = read_table(path, schemas.PERPLEXITY).to_pylist()[0]
         assert curve["ppl_forget"][0].as_py() == pytest.approx(forget["perplexity"], rel=1e-5)

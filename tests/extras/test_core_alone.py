@@ -31,7 +31,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder)
     for path in (folder / "config.yaml", folder / "profiles/demo/science.yaml"):
         text = re.sub(r", (logit_bias|tilt|gaussian)\b", "", path.read_text())
-        path.write_text(re.sub(r"^  (sim)?npo: .*\n", "", text, flags=re.M))
+        path.write_text(re.sub(r"^  ((sim)?npo|relearning): .*\n", "", text, flags=re.M))
     # In the place of an installed one.
     (folder / "workflow" / f"{PACKAGE.name}.py").write_text("raise ImportError\n")
     return folder

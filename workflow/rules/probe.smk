@@ -1,4 +1,4 @@
-# What models say, what the gold model makes of it, and how fast they learn the domain anew.
+# What models say, and what the gold model makes of it.
 
 
 rule generate:
@@ -41,28 +41,4 @@ rule judge:
     shell:
         "exec python -m mamushi judge --generations {input.generations:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-rule relearn:
-    input:
-        **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=paths.EXAMPLES,
-    output:
-        out=paths.RELEARNING,
-        texts=paths.RELEARNED,
-    log:
-        "results/logs/relearn/{dataset}/{model}/seed{seed}/{arm}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: RESOURCES.cores(8)
-    resources:
-        **on_gpu("relearn"),
-    params:
-        settings=settings("relearn", "model", "seed", "arm"),
-    shell:
-        "exec python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.model_card:q} --trained {input.trained:q}"
-        " --unlearned {input.unlearned:q} --out {output.out:q}"
-        " --texts {output.texts:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -5,7 +5,7 @@
 TABLES = {
     "tables": ("Tables", grid.STUDY_TABLES, tables.sad_files),
     "half_gap": ("Unlearning", ["unlearning", "half_gap"], tables.gap_files),
-    "probes": ("Unlearning", ["generations", "relapse"], tables.probe_files),
+    "probes": ("Unlearning", ["generations"], tables.probe_files),
     "evidence_tables": ("Evidence", grid.EVIDENCE_TABLES, tables.evidence_files),
     **EXTRA_TABLES,
 }

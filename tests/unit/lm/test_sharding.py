@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
-from mamushi.unlearning.relearning import relearn
+from mamushi_extras.left.relearning import relearn
 from tests.support.gradients import step_gradients
 from tests.support.models import ADAPTERS, FAMILIES, model, token_set
 from tests.support.processes import in_two_processes

@@ -14,7 +14,6 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.unigram import token_counts
-from mamushi.unlearning import relearning
 from mamushi_extras.edits import editing
 from mamushi_extras.influence.measuring import split_by_text
 from tests.support.gradients import exact, step_gradients
@@ -122,6 +121,5 @@ def test_masks_and_unlearning_are_of_what_counts() -> None:
     unlearned = tokens.only_spans(TEXTS, spans)
     assert unlearned.ids.tolist() == [name]
     assert unlearned.places_of(0).tolist() == places[:2].tolist()
-    assert relearning.choose(TEXTS, 99, 0).tolist() == np.flatnonzero(TEXTS.counted).tolist()
     both = tokens.joined([TEXTS, answered(1)])
     assert both.weights_of(len(TEXTS)).tolist() == answered(1).weights_of(0).tolist()

@@ -13,6 +13,7 @@ from mamushi.io.columns import Table
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import parameters
+from mamushi_extras.left.schemas import RELEARNING_CURVE
 from tests.support.models import PARTS
 from tests.support.stage_files import (
     FORGET,
@@ -41,7 +42,7 @@ ASKED: dict[str, tuple[dict[str, Any], Table]] = {
             **{"seed": 0, "trains": TRAINS, "evaluation": {"max_length": 16}},
             "relearning": RELEARNING,
         },
-        schemas.RELEARNING_CURVE,
+        RELEARNING_CURVE,
     ),
 }
 

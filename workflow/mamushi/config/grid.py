@@ -15,7 +15,6 @@ from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
-UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "geometry"),
     *("agreement", "predicted", "runtime", "runtime_summary", "paper", "qualitative_ranking"),

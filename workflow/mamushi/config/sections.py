@@ -257,15 +257,6 @@ class Unlearner(Selector):
     training: UnlearnTraining = key(UnlearnTraining(), "What differs of `unlearning.training`.")
 
 
-class Relearning(Section):
-    """Fine-tuning on a few forget examples, which shows how much was hidden and not forgotten."""
-
-    examples: Count = key(16, "Forget texts, at random.")
-    steps: SomeCounts = key([1, 2, 4, 8, 16, 32], "Steps after which perplexity is measured.")
-    batch_size: Count = key(8, "Texts a step.")
-    learning_rate: Positive = key(1.0e-5, "AdamW's learning rate in relearning.")
-
-
 class Prompts(Section):
     """What a model is asked to continue."""
 
@@ -274,12 +265,11 @@ class Prompts(Section):
 
 
 class Probe(Cells, Prompts):
-    """What the models say and how fast they relearn, part of the target `unlearning`."""
+    """What is asked of the models at one budget, part of the target `unlearning`."""
 
     unlearners: Names = key(["neggrad_plus"], "Unlearners by name.")
     selectors: Names = key(["random", "lr_cos", "mamushi"], "Selectors by name.")
     budget: Budget = key(0.2, "Share of the forget set that was unlearned.")
-    relearning: Relearning | None = key(Relearning(), "null: nothing relearns.")
 
 
 class Refits(Section):
@@ -351,8 +341,13 @@ class Configuration(Section):
 
 @cache
 def with_rooms(section: type[Section], at: str = "") -> type[Section]:
-    """Return the section at a key with the keys that rooms beside the core add there."""
+    """Return the section at a key with the keys that rooms beside the core add there or below."""
     keys = {path: one for room in additions("config") for path, one in room.keys.items()}
     below = {path.rpartition("."): one for path, one in keys.items()}
     added = {name: one for (above, _, name), one in below.items() if above == at}
+    for name, field in section.model_fields.items():
+        path = f"{at}.{name}".removeprefix(".")
+        if isinstance(field.default, Section) and any(key.startswith(f"{path}.") for key in keys):
+            inner = with_rooms(type(field.default), path)
+            added[name] = (inner, inner())
     return create_model(section.__name__, __base__=section, __doc__=section.__doc__, **added)

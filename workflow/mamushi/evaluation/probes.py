@@ -1,22 +1,18 @@
-"""The tables of the probes: what each model says, and how fast an unlearned one relearns."""
+"""The table ``generations``: what each model says, and what the gold model makes of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
-from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, cohorts
-from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.masking import mask
-from mamushi.evaluation.sad import GridLists, read_perplexity
+from mamushi.evaluation.sad import GridLists
 from mamushi.io import paths, schemas
-from mamushi.io.tables import FORGET, read_table
+from mamushi.io.tables import read_table
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
@@ -63,64 +59,3 @@ def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
     files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
     tables = [read_table(path, schemas.GENERATIONS) for path in files]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
-
-
-def relapse_table(
-    grid: GridLists, starts: Mapping[str, str], root: str | Path = "results"
-) -> pa.Table:
-    """Return the table ``relapse``: the forget NLL that models regain by relearning, over seeds.
-
-    Rows are of retrained and unlearned models at all ``budgets`` of the grid, each beside what the
-    gold model learns in as many steps, and with its share of the gap that start and gold have after
-    them. ``starts`` names, by model, the endpoint that unlearning starts from.
-    """
-    rows: list[dict[str, Any]] = []
-    for cohort in cohorts(grid, root):
-        rows += _relapses(cohort, grid, starts[cohort.model])
-    return pa.Table.from_pylist(rows, schema=schemas.RELAPSE.schema)
-
-
-def _relapses(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
-    start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
-    level = np.array([perplexity["nll_forget"] for perplexity in start])
-    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.rows(FORGET)
-    start_texts, gold_texts = (_relearned(cohort, arm) for arm in (endpoint, "gold"))
-    names = (RETRAINING_SOURCE, *grid["unlearners"])
-    for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
-        method = arms.RETRAINING if name == RETRAINING_SOURCE else name
-        arm = arms.unlearned(method, selector, beta)
-        nll, relearned = _curves(cohort, arm), _relearned(cohort, arm)
-        for step in sorted(nll)[1:]:
-            regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
-            ends = start_texts[step], gold_texts[step]
-            share = cohort.contrast(texts, relearned[step], ends[0], ends)
-            row = {**cohort.cell, "source": name, "selector": selector, "beta": beta}
-            row |= {"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())}
-            row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
-            row["excess"] = float((regained - theirs).mean())
-            row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
-            row |= share.share_columns("relearned") | {"relearned_withheld": share.reason}
-            row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
-            row["why"] = None if seeds > 1 else "one seed: training again may change as much"
-            yield row
-
-
-def _relearned(cohort: Cohort, arm: str) -> dict[int, Floats]:
-    """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of those that are
-    not measured, under the models of an arm that has relearned for so many steps."""
-    by_seed = [
-        read_table(path, schemas.RELEARNED_TEXTS).to_pandas().pivot(index="id", columns="step")
-        for path in cohort.files(paths.RELEARNED, arm=arm)
-    ]
-    ids = cohort.held_out["id"].to_pylist()
-    nll = np.array([frame["nll"].reindex(ids) for frame in by_seed])
-    return dict(zip(by_seed[0]["nll"], np.moveaxis(nll, -1, 0), strict=True))
-
-
-def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:
-    """Return mean NLL per token by step, from step 0 on, (S, 2) of forget and retain."""
-    files = cohort.files(paths.RELEARNING, arm=arm)
-    curves = [read_table(path, schemas.RELEARNING_CURVE).sort_by("step") for path in files]
-    columns = ("ppl_forget", "ppl_retain")
-    ends = [np.log(np.column_stack([curve[name] for name in columns])) for curve in curves]
-    return dict(zip(curves[0]["step"].to_pylist(), np.stack(ends, axis=1), strict=True))

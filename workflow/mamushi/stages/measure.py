@@ -1,19 +1,19 @@
-"""What is asked of the models of a cell: perplexity of held-out texts, what they say, what the gold
-model makes of that, and how fast they learn the domain anew."""
+"""What is asked of the models of a cell: perplexity of held-out texts, what they say, and what the
+gold model makes of that."""
 
 from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.arms import UNLEARNED, Arm
 from mamushi.config.kinds import Config, setting
-from mamushi.config.sections import MeasuredDeep, Prompts, Relearning, Shortened
+from mamushi.config.sections import MeasuredDeep, Prompts
 from mamushi.io import paths
 from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
-GPU = ("evaluate", "generate", "judge", "relearn")
+GPU = ("evaluate", "generate", "judge")
 
 
 class Evaluate(OpenedArm):
@@ -126,51 +126,3 @@ def judge(
         answers[arm_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
     rows = generations_table(settings.cell, tables[0]["prompt"], answers)
     parquet.write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
-
-
-class Relearn(OpenedArm):
-    """How the model is opened, how it is fine-tuned on a few texts, and what it is measured on."""
-
-    seed: int
-    trains: Trains = setting(lambda config, model: Trains.of(config, model=model))
-    evaluation: Shortened = setting("evaluation")
-    relearning: Relearning = setting("probe.relearning")
-
-
-def relearn(
-    *,
-    examples: Input,
-    tokens: Input,
-    model_card: Input,
-    trained: Input | None = None,
-    unlearned: Input | None = None,
-    out: Output,
-    texts: Output,
-    settings: Relearn,
-    job: Job,
-) -> None:
-    """Fine-tune a model on a few forget examples, and measure how fast it learns the domain."""
-    from mamushi.lm.perplexity import require_domains
-    from mamushi.lm.tokens import read_tokens, subset
-    from mamushi.unlearning.relearning import choose, relearn
-
-    held_out = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
-    require_domains(held_out)
-    trains, most = settings.trains, settings.trains.max_length
-    forget = read_tokens(tokens, examples, INFERENCE, most, domains=[FORGET])
-    few = subset(forget, choose(forget, settings.relearning.examples, settings.seed))
-    how = (settings.precision, trains, settings.seed)
-    model, accelerator = open_arm(model_card, trained, unlearned, *how)
-    if unlearned:
-        speed_up(model, accelerator, trains, settings.evaluation.max_length, job)
-    curve, of_texts = relearn(
-        model,
-        few,
-        held_out,
-        settings.relearning.model_dump(),
-        seed=settings.seed,
-        accelerator=accelerator,
-        batch_tokens=job.execution.batch_tokens,
-    )
-    parquet.write_table(texts, schemas.RELEARNED_TEXTS, of_texts, metadata=job.origin)
-    parquet.write_table(out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)

@@ -148,40 +148,23 @@ def half_gap(
 
 
 def probe_files(config: Config) -> list[str]:
-    """Return what models said and, of those that relearn, how fast they do."""
+    """Return what the models of the probed cells said."""
     refuse(grid.hindrances(config, config["probe"]))
-    probe = grid.axes(config, "probe")
-    needed = grid.expand(probe, paths.EXAMPLES) + grid.expand(probe, paths.JUDGED)
-    for model, start in grid.starts(config, "probe").items():
-        of_model = {**probe, "models": [model]}
-        needed += grid.expand(of_model, paths.PERPLEXITY, [start])
-        if config["probe"]["relearning"]:
-            needed += grid.expand(of_model, paths.NLL, ["gold"])
-            names = [start, "gold", arms.RETRAINED, arms.UNLEARNED]
-            for pattern in (paths.RELEARNING, paths.RELEARNED):
-                needed += grid.expand(of_model, pattern, names)
-    return needed
+    return grid.expand(grid.axes(config, "probe"), paths.JUDGED)
 
 
 class Probes(Settings):
-    """Axes of the models that are probed, ``starts``, the endpoints that unlearning starts from, by
-    model, and whether they relearn."""
+    """Axes of the models that are probed."""
 
     grid: dict[str, Any] = setting(lambda config: grid.axes(config, "probe"))
-    starts: dict[str, str] = setting(lambda config: grid.starts(config, "probe"))
-    relearned: bool = setting(lambda config: config["probe"]["relearning"] is not None)
 
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
-    """Collect what all models said, and what comes back by a little training, beside gold."""
-    from mamushi.evaluation.probes import all_generations, relapse_table
+    """Collect what all models said."""
+    from mamushi.evaluation.probes import all_generations
 
     generations = all_generations(settings.grid, root)
-    relapse = schemas.RELAPSE.schema.empty_table()
-    if settings.relearned:
-        relapse = relapse_table(settings.grid, settings.starts, root)
-    results = [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)]
-    parquet.publish(out_folder, results, job.origin)
+    parquet.publish(out_folder, [(schemas.GENERATIONS, generations)], job.origin)
 
 
 def evidence_files(config: Config) -> list[str]:

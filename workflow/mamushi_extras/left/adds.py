@@ -1,8 +1,20 @@
-"""What this room adds to the core: the sections ``left`` and ``tasks`` of the configuration."""
+"""What this room adds to the core: the sections ``left`` and ``tasks`` of the configuration, and
+``probe.relearning``."""
 
 from typing import Annotated
 
-from mamushi.config.kinds import DISTINCT, Added, AnyNames, Budgets, Count, Place, key
+from mamushi.config.kinds import (
+    DISTINCT,
+    SOME,
+    Added,
+    AnyNames,
+    Budgets,
+    Count,
+    Place,
+    Positive,
+    Section,
+    key,
+)
 from mamushi.config.sections import Cells
 
 
@@ -37,4 +49,16 @@ class Tasks(Lists):
     examples: Count | None = key(None, "The first so many examples of each task; null for all.")
 
 
-config = Added({"left": (Left, Left()), "tasks": (Tasks, Tasks())})
+class Relearning(Section):
+    """Fine-tuning on a few forget examples, which shows how much was hidden and not forgotten."""
+
+    examples: Count = key(16, "Forget texts, at random.")
+    steps: Annotated[list[Count], SOME, DISTINCT] = key(
+        [1, 2, 4, 8, 16, 32], "Steps after which perplexity is measured."
+    )
+    batch_size: Count = key(8, "Texts a step.")
+    learning_rate: Positive = key(1.0e-5, "AdamW's learning rate in relearning.")
+
+
+RELEARNING = Relearning | None, key(Relearning(), "null: nothing relearns.")
+config = Added({"left": (Left, Left()), "tasks": (Tasks, Tasks()), "probe.relearning": RELEARNING})

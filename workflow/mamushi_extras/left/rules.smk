@@ -1,6 +1,6 @@
 # What is left of single forget texts in the models after a deletion, beside gold, and what these
 # models can still do: tasks of lm-evaluation-harness.
-from mamushi_extras.left.stages import left_files, task_files
+from mamushi_extras.left.stages import left_files, relapse_files, task_files
 
 
 rule membership:
@@ -69,3 +69,33 @@ EXTRA_TABLES["task_table"] = (
 rule tasks:
     input:
         paths.TABLE.replace("{table}", "tasks"),
+
+
+rule relearn:
+    input:
+        **arm_files("model_card", "tokens", "trained", "unlearned"),
+        examples=paths.EXAMPLES,
+    output:
+        out=paths.RELEARNING,
+        texts=paths.RELEARNED,
+    log:
+        "results/logs/relearn/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
+    threads: RESOURCES.cores(8)
+    resources:
+        **on_gpu("relearn"),
+    params:
+        settings=settings("relearn", "model", "seed", "arm"),
+    shell:
+        "exec python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.model_card:q} --trained {input.trained:q}"
+        " --unlearned {input.unlearned:q} --out {output.out:q}"
+        " --texts {output.texts:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# A table of the target `unlearning`.
+if config["probe"]["relearning"]:
+
+    EXTRA_TABLES["relapse"] = ("Unlearning", ["relapse"], relapse_files)

@@ -59,3 +59,32 @@ selector string?, beta float64?
 {SCORED}
 gold float64: The same of the gold model of this seed. Both read the same examples, so that the
     difference is known better than two standard errors say.""")
+
+RELEARNING_CURVE = table("""relearning_curve: One model while it is fine-tuned on a few forget
+texts, a row per number of steps that is measured; 0 is the model before any.
+step int64
+examples int64: Forget texts that it is fine-tuned on.
+ppl_forget float64, ppl_retain float64""")
+
+RELEARNED_TEXTS = table("""relearned: What one model makes of each held-out forget text while it is
+fine-tuned on a few others, a row per text and number of steps that is measured, but 0.
+step int64, id string, tokens int64, nll float64""")
+
+RELAPSE = table("""relapse: What comes back of the forget domain when models are fine-tuned on a few
+of its texts, beside the gold model of each seed.
+dataset string, model string
+source string: `retraining`, or the name of an unlearner.
+selector string: Selector of the removed texts.
+beta float64: Budget at which they were removed.
+step int64, seeds int64
+raised float64: Nats per token by which deletion raised the NLL of held-out forget texts.
+regained float64: Nats per token by which the steps lower the NLL of held-out forget texts.
+gold_regained float64: The same of the gold models.
+excess float64: regained - gold_regained: what comes back that was not just learned.
+excess_low float64?, excess_high float64?
+relearned float64?±: Share that is left of the gap in held-out forget NLL between start and gold,
+    after as many steps: 1, the aim, is as if the domain had never been seen.
+relearned_beside_gold string?
+relearned_withheld string?
+retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
+why string?""")

@@ -1,4 +1,5 @@
-"""What is left in models after a deletion, beside gold: single forget texts, and abilities."""
+"""What is left in models after a deletion, beside gold: single forget texts, abilities, and what a
+little training brings back."""
 
 import os
 import re
@@ -8,13 +9,15 @@ from typing import Any
 
 from mamushi.config import arms, grid
 from mamushi.config.kinds import Config, Settings, refuse, setting
+from mamushi.config.sections import Shortened
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import OpenedArm, open_arm
+from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up
+from mamushi_extras.left.adds import Relearning
 
 TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
-GPU = ("membership", "task_scores")
+GPU = ("membership", "task_scores", "relearn")
 
 
 class Membership(OpenedArm):
@@ -225,3 +228,85 @@ def task_table(
         with located(path):
             rows += [{**about, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
     publish(out_folder, [(TASKS, rows)], job.origin)
+
+
+class Relearn(OpenedArm):
+    """How the model is opened, how it is fine-tuned on a few texts, and what it is measured on."""
+
+    seed: int
+    trains: Trains = setting(lambda config, model: Trains.of(config, model=model))
+    evaluation: Shortened = setting("evaluation")
+    relearning: Relearning = setting("probe.relearning")
+
+
+def relearn(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    unlearned: Input | None = None,
+    out: Output,
+    texts: Output,
+    settings: Relearn,
+    job: Job,
+) -> None:
+    """Fine-tune a model on a few forget examples, and measure how fast it learns the domain."""
+    from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
+    from mamushi.io.tables import write_table
+    from mamushi.lm.perplexity import require_domains
+    from mamushi.lm.tokens import read_tokens, subset
+    from mamushi_extras.left.relearning import choose, relearn
+    from mamushi_extras.left.schemas import RELEARNED_TEXTS, RELEARNING_CURVE
+
+    length, trains, seed = settings.evaluation.max_length, settings.trains, settings.seed
+    held_out = read_tokens(tokens, examples, EVALUATION, length)
+    require_domains(held_out)
+    forget = read_tokens(tokens, examples, INFERENCE, trains.max_length, domains=[FORGET])
+    few = subset(forget, choose(forget, settings.relearning.examples, seed))
+    how = (settings.precision, trains, seed)
+    model, accelerator = open_arm(model_card, trained, unlearned, *how)
+    if unlearned:
+        speed_up(model, accelerator, trains, length, job)
+    curve, of_texts = relearn(
+        *(model, few, held_out, settings.relearning.model_dump()),
+        seed=seed,
+        accelerator=accelerator,
+        batch_tokens=job.execution.batch_tokens,
+    )
+    write_table(texts, RELEARNED_TEXTS, of_texts, metadata=job.origin)
+    write_table(out, RELEARNING_CURVE, curve, metadata=job.origin)
+
+
+def relapse_files(config: Config) -> list[str]:
+    """Return how fast the probed models, their starts and gold relearn."""
+    refuse(grid.hindrances(config, config["probe"]))
+    probe = grid.axes(config, "probe")
+    needed = grid.expand(probe, paths.EXAMPLES) + grid.expand(probe, paths.NLL, ["gold"])
+    for model, start in grid.starts(config, "probe").items():
+        axes = {**probe, "models": [model]}
+        needed += grid.expand(axes, paths.PERPLEXITY, [start])
+        for pattern in (paths.RELEARNING, paths.RELEARNED):
+            needed += grid.expand(axes, pattern, [start, "gold", arms.RETRAINED, arms.UNLEARNED])
+    return needed
+
+
+class Relapse(Settings):
+    """Axes of the models that relearn, and ``starts``, the endpoints that unlearning starts from,
+    by model."""
+
+    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "probe"))
+    starts: dict[str, str] = setting(lambda config: grid.starts(config, "probe"))
+
+
+def relapse(*, root: Path = paths.RESULTS, out_folder: Output, settings: Relapse, job: Job) -> None:
+    """Collect what comes back by a little training, beside gold."""
+    from mamushi.evaluation.cohort import cohorts
+    from mamushi.io.tables import publish
+    from mamushi_extras.left.relapse import relapse_rows
+    from mamushi_extras.left.schemas import RELAPSE
+
+    rows: list[dict[str, Any]] = []
+    for cohort in cohorts(settings.grid, root):
+        rows += relapse_rows(cohort, settings.grid, settings.starts[cohort.model])
+    publish(out_folder, [(RELAPSE, rows)], job.origin)

@@ -8,7 +8,7 @@ from mamushi.lm import device
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import subset
-from mamushi.unlearning.relearning import choose, relearn
+from mamushi_extras.left.relearning import choose, relearn
 from tests.support.models import FAMILIES, PARTS, model, token_set
 
 FROZEN = dict.fromkeys(("train_input_embedding", "train_output_head"), False)

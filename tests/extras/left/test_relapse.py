@@ -1,4 +1,4 @@
-"""The tables of the probe: what models said, and what a little training brings back."""
+"""The table `relapse`: what a little training brings back."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
+from mamushi_extras.left.schemas import RELAPSE, RELEARNED_TEXTS, RELEARNING_CURVE
 from tests.support.grid_files import write_perplexity
 from tests.support.score_files import write_examples
 from tests.support.stage_files import command
@@ -24,7 +25,7 @@ GRID: dict[str, Any] = {
     "budgets": [0.2],
 }
 STARTS = {"small": "beta0", "ready": "contaminated"}
-SETTINGS: dict[str, Any] = {"grid": GRID, "starts": STARTS, "relearned": True}
+SETTINGS: dict[str, Any] = {"grid": GRID, "starts": STARTS}
 
 
 def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
@@ -34,7 +35,7 @@ def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
         "ppl_forget": forget,
         "ppl_retain": [10.0] * len(steps),
     }
-    write_table(path, schemas.RELEARNING_CURVE, columns)
+    write_table(path, RELEARNING_CURVE, columns)
 
 
 N, TOKENS = 60, 10
@@ -54,7 +55,7 @@ def write_texts(root: Path, run: dict[str, Any], arm: str, share: float) -> None
         columns["tokens"] += [TOKENS] * N
         columns["nll"] += (TOKENS * nll).tolist()
     path = paths.under(root, paths.RELEARNED, **run, arm=arm)
-    write_table(path, schemas.RELEARNED_TEXTS, columns)
+    write_table(path, RELEARNED_TEXTS, columns)
 
 
 def write_held_out(root: Path, run: dict[str, Any]) -> None:
@@ -73,13 +74,6 @@ def results(tmp_path: Path) -> Path:
     """All that the stage reads: at the start 20, after unlearning 60 (random) or 20 (mamushi)."""
     root = tmp_path / "results"
     for run in cells(GRID):
-        columns = {
-            **{name: [value] for name, value in run.items()},
-            **{"source": ["gold"], "selector": [None], "beta": [None], "prompt": ["Being"]},
-            **{"text": [" x, y"], "tokens": [3], "repetition": [0.0]},
-            "gold_log_likelihood": [-2.5],
-        }
-        write_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS, columns)
         start = SETTINGS["starts"][run["model"]]
         at = paths.under(root, paths.PERPLEXITY, **run, arm=start)
         write_perplexity(at, 20.0, 10.0)
@@ -100,7 +94,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def collected(root: Path, settings: dict[str, Any] = SETTINGS) -> int:
-    return main(command("probes", settings, root=root, out_folder=root / "tables"))
+    return main(command("relapse", settings, root=root, out_folder=root / "tables"))
 
 
 @pytest.mark.parametrize("seeds", [[0, 1], [0]])
@@ -111,7 +105,7 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
         write_curve(paths.under(results, paths.RELEARNING, **run, arm=arm), [80, 40, 56], [0, 2, 1])
     grid = {**GRID, "models": ["small"], "selectors": ["random"], "seeds": seeds}
     assert collected(results, {**SETTINGS, "grid": grid}) == 0
-    rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
+    rows = read_table(results / "tables/relapse.parquet", RELAPSE).to_pylist()
     places = [(row["source"], row["step"]) for row in rows]
     assert places == [(name, n) for name in ("retraining", "neggrad_plus") for n in (1, 2)]
     last = rows[1]
@@ -129,7 +123,7 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
 
 def test_what_is_left_after_relearning_is_a_share_of_golds(results: Path) -> None:
     assert collected(results) == 0
-    rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
+    rows = read_table(results / "tables/relapse.parquet", RELAPSE).to_pylist()
     assert {(row["model"], row["source"]) for row in rows} >= {("ready", "neggrad_plus")}
     for row in rows:
         share = KEPT[row["selector"]]

@@ -1,0 +1,68 @@
+"""The table ``relapse``: how fast an unlearned model relearns, beside gold."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from mamushi.config import arms
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort
+from mamushi.evaluation.intervals import Floats, finite_or_none, interval
+from mamushi.evaluation.sad import GridLists, read_perplexity
+from mamushi.io import paths
+from mamushi.io.tables import FORGET, read_table
+from mamushi_extras.left.schemas import RELEARNED_TEXTS, RELEARNING_CURVE
+
+
+def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table ``relapse`` of a dataset and model: the forget NLL that models
+    regain by relearning, over seeds.
+
+    Rows are of retrained and unlearned models at all ``budgets`` of the grid, each beside what the
+    gold model learns in as many steps, and with its share of the gap that they leave between gold
+    and the ``endpoint`` that unlearning starts from.
+    """
+    start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
+    level = np.array([perplexity["nll_forget"] for perplexity in start])
+    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.rows(FORGET)
+    start_texts, gold_texts = (_relearned(cohort, arm) for arm in (endpoint, "gold"))
+    names = (RETRAINING_SOURCE, *grid["unlearners"])
+    for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
+        method = arms.RETRAINING if name == RETRAINING_SOURCE else name
+        arm = arms.unlearned(method, selector, beta)
+        nll, relearned = _curves(cohort, arm), _relearned(cohort, arm)
+        for step in sorted(nll)[1:]:
+            regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
+            ends = start_texts[step], gold_texts[step]
+            share = cohort.contrast(texts, relearned[step], ends[0], ends)
+            row = {**cohort.cell, "source": name, "selector": selector, "beta": beta}
+            row |= {"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())}
+            row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
+            row["excess"] = float((regained - theirs).mean())
+            row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
+            row |= share.share_columns("relearned") | {"relearned_withheld": share.reason}
+            row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
+            row["why"] = None if seeds > 1 else "one seed: training again may change as much"
+            yield row
+
+
+def _relearned(cohort: Cohort, arm: str) -> dict[int, Floats]:
+    """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of those that are
+    not measured, under the models of an arm that has relearned for so many steps."""
+    by_seed = [
+        read_table(path, RELEARNED_TEXTS).to_pandas().pivot(index="id", columns="step")
+        for path in cohort.files(paths.RELEARNED, arm=arm)
+    ]
+    ids = cohort.held_out["id"].to_pylist()
+    nll = np.array([frame["nll"].reindex(ids) for frame in by_seed])
+    return dict(zip(by_seed[0]["nll"], np.moveaxis(nll, -1, 0), strict=True))
+
+
+def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:
+    """Return mean NLL per token by step, from step 0 on, (S, 2) of forget and retain."""
+    files = cohort.files(paths.RELEARNING, arm=arm)
+    curves = [read_table(path, RELEARNING_CURVE).sort_by("step") for path in files]
+    columns = ("ppl_forget", "ppl_retain")
+    ends = [np.log(np.column_stack([curve[name] for name in columns])) for curve in curves]
+    return dict(zip(curves[0]["step"].to_pylist(), np.stack(ends, axis=1), strict=True))
