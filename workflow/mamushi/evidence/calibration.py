@@ -38,6 +38,7 @@ from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, clusters_of
 from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
+from mamushi.selection.scores import scored_of
 
 PARTS, PARTED = 5, 2**32 - 4  # Of the texts, to cross-fit the calibration, and the seed of these.
 OFFSETS = 20.0  # Ridge penalty on a fold's offset, worth as many texts at even odds / 4.
@@ -47,10 +48,7 @@ LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 """Times J by which the spread may exceed what the halves show, at the far end of an interval of
 preservation, and of all that rests on removal. By experiment (the page Evidence)."""
 
-Folds = NDArray[np.int64]
-Halves = tuple[Doubles, Doubles, Folds]
-"""Scores (n,) of two estimators that learned from disjoint halves of the texts, each text held out
-from both, and the fold (n,) in which it was."""
+Folds = NDArray[np.integer[Any]]
 
 
 class RatioEstimate(NamedTuple):
@@ -66,13 +64,14 @@ class RatioEstimate(NamedTuple):
 @dataclass(frozen=True)
 class RatioScores:
     """The ``score`` (n,) of texts of which ``forget`` (n,) are of p1, NaN of a retain text without
-    one, the ``fold`` (n,) in which each was held out, if any, and scores of refits on ``halves``
-    and on all texts. By ``groups`` (n,), if any, intervals are made."""
+    one, and the ``fold`` (n,) in which each was held out, if any. ``halves`` are pairs of scores by
+    estimators that learned from disjoint halves, with their folds, ``refits`` scores of refits on
+    all texts. By ``groups`` (n,), if any, intervals are made."""
 
     score: Doubles
     forget: Mask
     fold: Folds | None = None
-    halves: Sequence[Halves] = ()
+    halves: Sequence[tuple[Doubles, Doubles, Folds]] = ()
     groups: GroupCodes | None = None
     refits: Sequence[Doubles] = ()
 
@@ -89,24 +88,22 @@ class RatioScores:
             do = "name a selector that scores both domains"
             raise UserError("removal.ratio: some texts have no score", do=do)
         halves, score, forget = self.halves, self.score, self.forget
-        in_fold = np.zeros(len(score), dtype=np.int64) if self.fold is None else self.fold
+        fold = np.zeros(len(score), dtype=np.int64) if self.fold is None else self.fold
         if weights is None:
             weights, ratio = np.ones(len(score)), np.empty(len(score))
-            parts = stratified_folds(forget, PARTS, PARTED)
+            dealt = stratified_folds(forget, PARTS, PARTED)
             for number in range(PARTS):
-                fitted = platt(score, forget, in_fold, np.where(parts == number, 0.0, 1.0))
-                ratio[parts == number] = fitted[parts == number]
+                fitted = platt(score, forget, fold, np.where(dealt == number, 0.0, 1.0))
+                ratio[dealt == number] = fitted[dealt == number]
         else:
-            ratio = platt(score, forget, in_fold, weights)
+            ratio = platt(score, forget, fold, weights)
             halves = [halves[which % len(halves)]] if halves else []
-        own = discrimination(score, score, forget, in_fold, weights)
-        learned = [discrimination(a, b, forget, fold, weights) for a, b, fold in halves]
+        own = discrimination(score, score, forget, fold, weights)
+        learned = [discrimination(a, b, forget, folds, weights) for a, b, folds in halves]
         learnable = float(np.median(learned)) if learned else own
         kept = own / learnable if learnable > 0 else 0.0
-        first, second = (
-            np.average(ratio[domain], weights=weights[domain]) for domain in (forget, ~forget)
-        )
-        jeffreys = max(float(first - second), 0.0)
+        level1, level2 = (np.average(ratio[of], weights=weights[of]) for of in (forget, ~forget))
+        jeffreys = max(float(level1 - level2), 0.0)
         share = max(kept, 1 / (1 + MOST_LOST)) if learned else 1.0
         return RatioEstimate(ratio, jeffreys * max(1 / share - 1, 0.0), jeffreys, kept)
 
@@ -117,9 +114,7 @@ class RatioScores:
         rng, domains = np.random.default_rng(seed), (self.forget, ~self.forget)
         codes = np.arange(len(self.forget)) if self.groups is None else self.groups
         times = np.zeros(int(codes.max()) + 1)
-        in_forget, in_retain = (
-            np.bincount(codes[domain], minlength=len(times)) > 0 for domain in domains
-        )
+        in_forget, in_retain = (np.bincount(codes[of], minlength=len(times)) > 0 for of in domains)
         kinds = (in_forget & ~in_retain, in_retain & ~in_forget, in_forget & in_retain)
         for _ in range(number):
             for members in kinds:
@@ -176,9 +171,8 @@ def platt(score: Doubles, forget: Mask, fold: Folds, weights: Doubles) -> Double
     forget_weight = float(weights @ forget)
     prior = float(np.log(forget_weight) - np.log(total - forget_weight))
     slope = slope / spread
-    return np.asarray(
-        slope * score + (float(level) - prior - slope * mean) + np.array(offsets)[fold]
-    )
+    constant = float(level) - prior - slope * mean
+    return np.asarray(slope * score + constant + np.array(offsets)[fold])
 
 
 def fit_logistic(design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles) -> Doubles:
@@ -214,17 +208,11 @@ def scores_of(
     table: pa.Table, refits: Sequence[Refit], groups: GroupCodes | None = None
 ) -> RatioScores:
     """Return what ``read_scores`` reads."""
-    again = {(part, number): scored for part, number, scored in refits}
-    halves = []
-    for number in sorted(number for part, number in again if part == HALVES[0]):
-        a, b = (again[half, number] for half in HALVES)
-        assert a.fold is not None
-        halves.append((a.scores, b.scores, a.fold.astype(np.int64)))
-    return RatioScores(
-        score=table["score"].to_numpy().astype(np.float64),
-        forget=np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_),
-        fold=None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64),
-        halves=halves,
-        groups=groups,
-        refits=[scored.scores for (part, _), scored in again.items() if part == WHOLE_REFIT],
+    own, forget = scored_of(table), np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_)
+    whole, first, second = (
+        [scored for name, _, scored in refits if name == part] for part in (WHOLE_REFIT, *HALVES)
     )
+    pairs = zip(first, second, strict=True)
+    halves = [(a.scores, b.scores, a.fold) for a, b in pairs if a.fold is not None]
+    again = [scored.scores for scored in whole]
+    return RatioScores(own.scores, forget, own.fold, halves, groups, again)

@@ -12,6 +12,7 @@ from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import TextProperties
 from mamushi.selection import metrics
 from mamushi.selection.arrays import Doubles, Mask
+from mamushi.selection.folds import count_units
 from mamushi.selection.metrics import NORMAL
 
 Interval = tuple[float, float, float]  # An estimate with the ends of its interval.
@@ -51,13 +52,13 @@ def leaking_columns(
     rows = []
     for name, values in columns.items():
         # A stratum of equal values, or of close numbers, and one of texts without a value.
-        strata, interval = pd.factorize(values, sort=True)[0].astype(np.int64), None
+        strata = pd.factorize(values, sort=True)[0].astype(np.int64)
         if values.dtype != object and strata.max() >= STRATA:
             strata[strata >= 0] = stratum(values[strata >= 0])
         tells = _tells(strata, forget, 0.01 / len(columns), groups)
         if tells or any(_confounds_followed(score, values, forget, groups)):
-            if not np.isnan(score).any():
-                interval = stratified_auc(score, forget, strata, times, groups)
+            is_scored = not np.isnan(score).any()
+            interval = stratified_auc(score, forget, strata, times, groups) if is_scored else None
             ends = dict(zip(("auc", "low", "high"), interval or (None,) * 3, strict=True))
             rows.append({"column": name, "tells": tells, **ends})
     return rows
@@ -90,33 +91,26 @@ def _confounds_followed(
     here = inside & ~pd.isna(values)
     score, values, groups = score[here], values[here], None if groups is None else groups[here]
     names, count = np.unique(values, return_counts=True)
+    measured = list[tuple[str | None, str, Interval | None]]()
     if values.dtype == object:
         alike = np.zeros(len(score), dtype=np.int64)
         for name in names[np.argsort(-count, kind="stable")[:MOST_VALUES]]:
-            if are_enough(values == name, groups) and (
-                interval := stratified_auc(score, values == name, alike, groups=groups)
-            ):
-                estimate, low, high = interval
-                if (beyond := max(2 * low - 1, 1 - 2 * high)) >= FOLLOWED:
-                    row = {"value": str(name), "measure": "auc_of_value", "estimate": estimate}
-                    yield beyond, row
-        return
-    if len(names) == 0 or _number(values != names[count.argmax()], groups) < FEWEST:
-        return
-    if interval := correlation(score, values, groups):
-        estimate, low, high = interval
-        if (beyond := max(low, -high)) >= FOLLOWED:
-            yield beyond, {"value": None, "measure": "spearman", "estimate": estimate}
+            if are_enough(values == name, groups):
+                interval = stratified_auc(score, values == name, alike, groups=groups)
+                measured.append((str(name), "auc_of_value", interval))
+    elif len(names) and count_units(values != names[count.argmax()], groups) >= FEWEST:
+        measured.append((None, "spearman", correlation(score, values, groups)))
+    for value, measure, interval in measured:
+        if interval:
+            estimate, low, high = interval
+            beyond = max(low, -high) if value is None else max(2 * low - 1, 1 - 2 * high)
+            if beyond >= FOLLOWED:
+                yield beyond, {"value": value, "measure": measure, "estimate": estimate}
 
 
 def are_enough(positive: Mask, groups: GroupCodes | None) -> bool:
     """Return whether an interval can be told of texts that are ``positive`` (n,) and others."""
-    return min(_number(side, groups) for side in (positive, ~positive)) >= FEWEST
-
-
-def _number(mask: Mask, groups: GroupCodes | None) -> int:
-    """Return how many texts of a mask (n,) there are, or of their groups."""
-    return int(mask.sum() if groups is None else len(np.unique(groups[mask])))
+    return min(count_units(side, groups) for side in (positive, ~positive)) >= FEWEST
 
 
 def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Interval | None:

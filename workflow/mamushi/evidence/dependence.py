@@ -64,11 +64,9 @@ class Dependence:
             return f"intervals are by {self.groups} groups of texts"
         if self.reason:
             return f"no interval holds: {self.reason}"
-        words = "texts are taken as independent"
-        if self.z is not None:
-            words += ": near ones share no more than their vectors explain "
-            words += "(large or weak groups are not seen)"
-        return words
+        near = ": near ones share no more than their vectors explain "
+        near += "(large or weak groups are not seen)"
+        return "texts are taken as independent" + (near if self.z is not None else "")
 
 
 def dependence(
@@ -136,7 +134,7 @@ def z_of_pairs(directions: Doubles, residual: Doubles, smooth: Doubles) -> float
     ``directions`` (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if
     nothing is left."""
     n, step = len(residual), max(1, CELLS // len(residual))
-    blocks = [np.arange(start, min(start + step, n)) for start in range(0, n, step)]
+    blocks = np.split(np.arange(n), range(step, n, step))
 
     def weigh(block: NDArray[np.int64]) -> Doubles:
         near = np.clip(directions[block] @ directions.T, 0, CLOSEST)
@@ -144,10 +142,9 @@ def z_of_pairs(directions: Doubles, residual: Doubles, smooth: Doubles) -> float
         return np.asarray(near * near * near)
 
     along = np.concatenate([weigh(block) @ smooth for block in blocks])
-    inner = smooth.T @ along
-    total, spread = 0.0, 0.0
+    apart, total, spread = along - smooth @ (smooth.T @ along), 0.0, 0.0
     for block in blocks:
-        left = weigh(block) - smooth[block] @ (along - smooth @ inner).T - along[block] @ smooth.T
+        left = weigh(block) - smooth[block] @ apart.T - along[block] @ smooth.T
         left[np.arange(len(block)), block] = 0
         total += float(residual[block] @ left @ residual)
         spread += float(residual[block] ** 2 @ left**2 @ residual**2)

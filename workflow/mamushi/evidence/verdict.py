@@ -47,9 +47,8 @@ ADVICE_WORDS = {
 def auc_interval(
     score: Doubles, forget: Mask, refits: Sequence[Doubles] = (), groups: GroupCodes | None = None
 ) -> tuple[float, float, float]:
-    """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts: the
-    ``sampling_error`` of texts at ``DELONG_FACTOR`` times its variance, or by ``groups`` (n,), with
-    the spread over ``refits``, the error of the estimator."""
+    """Return the AUC of cross-fitted scores with a 95% interval: by ``DELONG_FACTOR`` times the
+    sampling variance of texts, or ``groups`` (n,), and the variance over ``refits``."""
     above, below = metrics.placements(score, forget)
     clusters, value = metrics.clusters_of(groups, forget), float(above.mean())
     error = metrics.sampling_error(above, below, clusters)
@@ -72,20 +71,19 @@ def separation(scores: RatioScores, texts: TextProperties) -> dict[str, Any]:
     """Return how well ``scores`` tell the domains apart, and what else they follow: the ``auc``,
     that among texts of one length, ``matched``, with intervals, None where retain texts have no
     score, and the ``columns`` that leak. Intervals are None where ``leak_reason`` names one."""
-    score, forget = scores.score, scores.forget
+    score, forget, groups = scores.score, scores.forget, texts.groups
     times = 1.0 if scores.fold is None else DELONG_FACTOR
     names = ("auc", "auc_low", "auc_high", "matched", "matched_low")
-    separates: dict[str, Any] = dict.fromkeys(names)
+    measured: list[float | None] = [None] * len(names)
     if not np.isnan(score).any():
-        interval = auc_interval(score, forget, scores.refits, texts.groups)
-        separates |= zip(names, interval, strict=False)
-        if confounds.are_enough(forget, texts.groups):
-            how = confounds.stratum(texts.words), times, texts.groups
-            matched = confounds.stratified_auc(score, forget, *how)
-            separates |= zip(names[3:], matched or (), strict=False)
+        measured[:3] = auc_interval(score, forget, scores.refits, groups)
+        if confounds.are_enough(forget, groups):
+            strata = confounds.stratum(texts.words)
+            matched = confounds.stratified_auc(score, forget, strata, times, groups)
+            measured[3:] = matched[:2] if matched else (None, None)
+    separates: dict[str, Any] = dict(zip(names, measured, strict=True))
     separates["follows"] = confounds.find_confounds(score, forget, texts)[:MOST_NAMED]
-    leaks = confounds.leaking_columns(score, forget, texts.columns, texts.groups, times)
-    if leaks:
+    if leaks := confounds.leaking_columns(score, forget, texts.columns, groups, times):
         separates["columns"] = leaks
     if leak_reason(leaks):
         separates |= dict.fromkeys(("auc_low", "auc_high", "matched_low"))
@@ -97,18 +95,8 @@ def leak_reason(columns: Sequence[_Row]) -> str | None:
     scores are not told from chance; None where they are."""
     for row in columns:
         if row["auc"] is not None and row["low"] <= 0.5:
-            return f"the scores may be those of a column: {column_words(row)}"
+            return f"the scores may be those of a column: {_column_words(row)}"
     return None
-
-
-def separation_by(texts: Dependence | None, separates: _Row) -> dict[str, Any]:
-    """Return a ``separation`` with the intervals that its AUCs have for ``texts`` that depend on
-    each other: none if their groups are hidden."""
-    if texts is None:
-        return dict(separates)
-    low, high = texts.ends(separates["auc"], separates["auc_low"], separates["auc_high"])
-    matched_low, _ = texts.ends(separates["matched"], separates["matched_low"], None)
-    return {**separates, "auc_low": low, "auc_high": high, "matched_low": matched_low}
 
 
 def ratio_checks(
@@ -146,8 +134,10 @@ def share_bound(
     """
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
-    share, bound = min(above / budget, 1.0), min((above + band) / budget, 1.0)
-    return {"estimate": share, "upper_bound": bound}
+    return {
+        "estimate": min(above / budget, 1.0),
+        "upper_bound": min((above + band) / budget, 1.0),
+    }
 
 
 # How it is judged ---------------------------------------------------------------------------------
@@ -181,7 +171,7 @@ def judge_scores(
         withheld += "so what the scores have lost is not known"
     auc_low, auc_high = texts.ends(value, low, high)
     words = f"no budget can be named: {reason}"
-    words = words if reason else separation_words(value, auc_low, auc_high)
+    words = words if reason else _separation_words(value, auc_low, auc_high)
     return {
         **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": estimate.kept},
         **{"reason": reason, "withheld": withheld, "refitted": is_refitted},
@@ -205,34 +195,37 @@ def judge_list(
     ``act``, a key of ``ADVICE_WORDS``, and words on the ranking and the list.
 
     ``separates`` is its ``separation``, ``also_retain`` as ``share_bound`` has it. ``compared``
-    says why it is a comparison, ``reason`` why its scores carry no verdict, ``unit`` what is
-    listed, and ``holds`` what a list holds, where that is said in other words.
+    says why it is a comparison, ``reason`` why its scores carry no verdict, ``texts`` how these
+    depend on each other, ``unit`` what is listed, and ``holds`` what a list holds, where that is
+    said in other words.
     """
-    separates = separation_by(texts, separates)
-    value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
+    value, low, matched_low = (separates[name] for name in ("auc", "auc_low", "matched_low"))
+    if texts is not None:
+        low, high = texts.ends(value, low, separates["auc_high"])
+        matched_low, _ = texts.ends(separates["matched"], matched_low, None)
+        separates = {**separates, "auc_low": low, "auc_high": high, "matched_low": matched_low}
     bound, tossed = also_retain["upper_bound"], stability["toss_up"]
     columns = separates.get("columns", ())
     doubts = (
         any(row["confound"] in ("words", "copies") for row in separates["follows"]),
         len(columns) > 0,
-        min((end for end in (low, matched) if end is not None), default=0.0) < STRONG,
+        min((end for end in (low, matched_low) if end is not None), default=0.0) < STRONG,
         bound is None or bound > MOST_RETAIN,
         tossed is None or tossed > MOST_TOSSED * removed,
     )
     if compared is not None:
-        act = COMPARISON
+        act, ranking = COMPARISON, f"{ADVICE_WORDS[COMPARISON]}: {compared}"
     elif value is None:
-        act = UNKNOWN
-    elif reason or leak_reason(columns) or (value if low is None else low) < WEAK:
-        act = REFUSE
+        act, ranking = UNKNOWN, "the ranking has no score for retain texts, so it has no AUC"
     else:
-        act = CHECK if any(doubts) else TAKE
-    ranking = ranking_words(separates, compared, texts)
+        is_refused = reason or leak_reason(columns) or (value if low is None else low) < WEAK
+        act = REFUSE if is_refused else CHECK if any(doubts) else TAKE
+        ranking = _ranking_words(separates, texts)
     listed = _list_words(removed, stability, also_retain, unit, holds)
     listed = f"{reason}; {listed}" if reason else listed
     words = ranking if act == COMPARISON else f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     judgement = {"act": act, "ranking": ranking, "list": listed}
-    return {"verdict": words, "judgement": judgement, "separation": separates}
+    return {"verdict": words, "judgement": judgement, "separation": dict(separates)}
 
 
 def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
@@ -249,36 +242,27 @@ def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
 # The words ----------------------------------------------------------------------------------------
 
 
-def strength(auc_low: float) -> str:
-    """Return in a word how far apart the domains are, by the lower end of an AUC's interval."""
+def _strength(auc_low: float) -> str:
     return "strong" if auc_low >= STRONG else "moderate" if auc_low >= WEAK else "weak"
 
 
-def separation_words(value: float, low: float | None, high: float | None) -> str:
-    """Describe an AUC with its interval, and how far that goes if some labels are wrong."""
+def _separation_words(value: float, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return f"AUC {value:.2f} without an interval"
-    words = f"{strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    words = f"{_strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
     if (right := auc_of_right_labels(high)) - high < 0.005:
         return words
     return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
 
 
-def ranking_words(
-    separates: _Row, compared: str | None = None, texts: Dependence | None = None
-) -> str:
-    """Describe how good a ranking is, at any budget."""
-    if compared is not None:
-        return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
-    if separates["auc"] is None:
-        return "the ranking has no score for retain texts, so it has no AUC"
-    low, matched = separates["auc_low"], separates["matched_low"]
-    words = separation_words(separates["auc"], low, separates["auc_high"])
-    if matched is not None and strength(matched) != strength(low):
+def _ranking_words(separates: _Row, texts: Dependence | None) -> str:
+    low, matched_low = separates["auc_low"], separates["matched_low"]
+    words = _separation_words(separates["auc"], low, separates["auc_high"])
+    if matched_low is not None and _strength(matched_low) != _strength(low):
         words += f", {separates['matched']:.2f} among texts of the same length"
-    follows = [_follow_words(row) for row in separates["follows"]]
-    words += f"; the scores follow {', '.join(follows)}" if follows else ""
-    columns = map(column_words, separates.get("columns", ())[:MOST_NAMED])
+    if follows := [_follow_words(row) for row in separates["follows"]]:
+        words += f"; the scores follow {', '.join(follows)}"
+    columns = map(_column_words, separates.get("columns", ())[:MOST_NAMED])
     return "; ".join([words, *columns, *([texts.words()] if texts else [])])
 
 
@@ -290,8 +274,7 @@ def _follow_words(row: _Row) -> str:
     return f"{name} {row['value']!r} (AUC {row['estimate']:.2f})"
 
 
-def column_words(row: _Row) -> str:
-    """Return what a column gives away, with the AUC among texts of equal value, if any."""
+def _column_words(row: _Row) -> str:
     how = "tells the domain" if row["tells"] else "is followed by the scores"
     among = ": AUC {auc:.2f} [{low:.2f}, {high:.2f}] among texts of equal value"
     return f"column {row['column']!r} {how}" + (among.format(**row) if row["auc"] else "")
@@ -304,8 +287,6 @@ def _list_words(
     unit: str,
     holds: str | None,
 ) -> str:
-    """Describe how much of a list looks like texts to keep, or what it ``holds``, and how many of
-    it are toss-ups."""
     if not removed:
         return "the list is empty"
     bound = also_retain["upper_bound"]

@@ -64,6 +64,11 @@ def held_out(
     return np.flatnonzero(side == 0), np.flatnonzero(side == 1)
 
 
+def count_units(mask: NDArray[np.bool_], groups: GroupCodes | None) -> int:
+    """Return how many examples of a mask (n,) there are, or groups of them."""
+    return int(mask.sum() if groups is None else len(np.unique(groups[mask])))
+
+
 def has_groups(groups: GroupCodes | None) -> TypeGuard[GroupCodes]:
     """Tell whether two examples are of one group."""
     return groups is not None and len(np.unique(groups)) < len(groups)
@@ -104,9 +109,8 @@ def _check(
 ) -> None:
     """Raise ``UserError`` unless every part has examples, or groups, of both domains, and so many
     are ``outside`` it."""
-    codes = np.arange(len(forget)) if groups is None else groups
     for name, domain in (("forget", forget), ("retain", ~forget)):
-        count = np.array([len(np.unique(codes[domain & (place == i)])) for i in range(k)])
+        count = np.array([count_units(domain & (place == i), groups) for i in range(k)])
         if count.min() == 0 or count.sum() - count.max() < outside:
             problem = f"{count.sum()} {name} examples, or groups of them, are too few for {purpose}"
             raise UserError(problem, do="lower the selector's 'folds'")

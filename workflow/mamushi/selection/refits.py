@@ -11,7 +11,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +18,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
+from mamushi.selection.folds import count_units
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import score_pool, scored_of, table_of
 
@@ -48,8 +48,7 @@ def make_refits(
     work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
     if not work:
         work = [(WHOLE_REFIT, i, pool) for i in range(whole)]
-        codes = np.arange(len(pool.ids)) if pool.groups is None else pool.groups
-        smaller = min(len(np.unique(codes[domain])) for domain in (pool.forget, ~pool.forget))
+        smaller = min(count_units(of, pool.groups) for of in (pool.forget, ~pool.forget))
         if settings.get("folds") and smaller >= IN_A_FOLD * settings["folds"]:
             pairs = product(range(halves), enumerate(HALVES))
             work += [(part, i, replace(pool, half=half)) for i, (half, part) in pairs]
