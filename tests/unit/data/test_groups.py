@@ -1,16 +1,16 @@
 """Groups of texts that are not independent: threads and columns, and sections that keep them."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mamushi.data.loaders import newsgroups
 from mamushi.data.splitting import split_sections
-from tests.unit.data.test_examples import PAPER
+from tests.unit.data.test_examples import PAPER, raw_of
 
 
 def straddling(where: Any, groups: list[str | None]) -> int:
@@ -33,14 +33,17 @@ def test_no_group_straddles_sections(
 ) -> None:
     forget, strata, groups = (list(column) for column in zip(*rows, strict=True))
     shares = {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
-    given_to = np.array(forget), strata, [None] * len(rows), shares, seed
-    sections = split_sections(*given_to, groups)
+    raw = raw_of(strata, forget, stratum=strata)
+    grouped = replace(raw, group=groups)
+    sections = split_sections(grouped, shares, seed)
     assert straddling(sections, groups) == 0
     assert {shares[name] > 0 for name in sections} == {True}
-    assert sections.tolist() == split_sections(*given_to, groups).tolist()
+    assert sections.tolist() == split_sections(grouped, shares, seed).tolist()
     # Names of groups that nobody shares change nothing.
-    alone = [str(row) for row in range(len(rows))]
-    assert split_sections(*given_to).tolist() == split_sections(*given_to, alone).tolist()
+    alone = replace(raw, group=raw.ids)
+    assert (
+        split_sections(raw, shares, seed).tolist() == split_sections(alone, shares, seed).tolist()
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_files
+from sklearn.datasets import _twenty_newsgroups, load_files
 
 from mamushi.data.loaders import jigsaw, newsgroups
 from mamushi.data.raw import Raw
@@ -94,12 +94,12 @@ def archive(path: Path) -> Path:
     return path
 
 
-def load_newsgroups(path: Path | None, cache: Path = UNUSED, forget: str = "talk.politics.guns"):
-    return newsgroups.load({"path": path and str(path), "forget": [forget]}, cache)
-
-
-def test_newsgroups_archive(tmp_path: Path) -> None:
-    raw = load_newsgroups(archive(tmp_path / "20news-bydate.tar.gz"))
+@pytest.mark.parametrize("downloads", [False, True])
+def test_newsgroups(downloads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path / "20news-bydate.tar.gz")
+    monkeypatch.setattr(_twenty_newsgroups, "_fetch_remote", lambda remote, folder: str(path))
+    settings = {"path": None if downloads else str(path), "forget": ["talk.politics.guns"]}
+    raw = newsgroups.load(settings, tmp_path / "cache")
     # Training subset first, then by group and number, whatever the order of the archive.
     names = ("train/sci.space/9", "train/sci.space/10", "train/talk.politics.guns/12")
     assert raw.ids == [*names, "test/sci.space/7"]
@@ -108,24 +108,7 @@ def test_newsgroups_archive(tmp_path: Path) -> None:
     assert list(raw.stratum) == list(raw.labels["group"])
     assert list(raw.labels["subset"]) == ["train"] * 3 + ["test"]
     assert raw.section == [None] * 4
-
-
-def test_newsgroups_from_the_downloaders_cache_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """scikit-learn's own code runs, but for the transfer itself."""
-    from sklearn.datasets import _twenty_newsgroups as downloader
-
-    name = "20news-bydate.tar.gz"
-    monkeypatch.setattr(
-        downloader, "_fetch_remote", lambda _, dirname, **__: str(archive(Path(dirname) / name))
-    )
-    raw = load_newsgroups(None, tmp_path / "cache")
-    plain = load_newsgroups(archive(tmp_path / name))
-    assert (raw.ids, raw.texts) == (plain.ids, plain.texts)
-    assert list(raw.sources) == ["20news-bydate_py3.pkz"]
-    monkeypatch.setattr(downloader, "_fetch_remote", None)
-    assert load_newsgroups(None, tmp_path / "cache").ids == raw.ids
+    assert raw.sources == {path.name: sha256(path)}
 
 
 # Real files -----------------------------------------------------------------------------------

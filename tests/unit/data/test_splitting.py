@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mamushi.data.splitting import limited, split_sections
+from tests.unit.data.test_examples import NO_LIMIT, PAPER, raw_of
 
-PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
-NO_LIMIT = {"forget": None, "retain": None}
 SHARES = st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any)
 
 
@@ -23,8 +22,9 @@ def test_split_is_stratified_and_repeatable(
     rows: list[tuple[bool, str]], parts: list[int], seed: int
 ) -> None:
     shares = {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
-    how = np.array([f for f, _ in rows]), [s for _, s in rows], [None] * len(rows), shares, seed
-    sections = split_sections(*how)
+    forget, strata = (list(column) for column in zip(*rows, strict=True))
+    raw = raw_of(strata, forget, stratum=strata)
+    sections = split_sections(raw, shares, seed)
     counts = Counter(zip(rows, sections, strict=True))
     for (cell, size), (name, share) in product(Counter(rows).items(), shares.items()):
         assert abs(counts[cell, name] - size * share) < 1
@@ -32,7 +32,7 @@ def test_split_is_stratified_and_repeatable(
         # So do all strata together.
         there = sum(counts[(domain, stratum), name] for stratum in "abc")
         assert abs(there - share * sum(forget == domain for forget, _ in rows)) < 2
-    assert sections.tolist() == split_sections(*how).tolist()
+    assert sections.tolist() == split_sections(raw, shares, seed).tolist()
 
 
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:

@@ -13,18 +13,14 @@ from numpy.typing import NDArray
 from mamushi.data.cells import Cells, as_arrow, some, store
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
-from mamushi.data.splitting import limited, split_sections, with_group_sections
+from mamushi.data.splitting import limited, split_sections
 from mamushi.errors import UserError, located
 from mamushi.io.digests import of_text
 from mamushi.io.tables import FORGET, RETAIN, SECTIONS
 
 STEPS = {
-    "read": "read",
-    "empty": "empty",
-    "exact": "exact_duplicates",
-    "near": "near_duplicates",
-    "cross_post": "cross_posts",
-    "limit": "limit",
+    **{"read": "read", "empty": "empty", "exact": "exact_duplicates", "near": "near_duplicates"},
+    **{"cross_post": "cross_posts", "limit": "limit"},
 }
 """Why a row goes, in the order in which rows do, and the name of that step in the card."""
 
@@ -46,7 +42,7 @@ def build_examples(
     sections.
     """
     check_unique(raw.ids, raw.places)
-    read, raw = raw.forget, replace(raw, texts=_clean(raw, data["max_characters"]))
+    raw = replace(raw, texts=_clean(raw, data["max_characters"]))
     gone = np.array(["empty" if not text else "" for text in raw.texts], dtype=object)
     rows = np.flatnonzero(gone == "")
     copies = Duplicates(np.arange(len(rows)), np.full(len(rows), ""))
@@ -60,11 +56,8 @@ def build_examples(
     gone[rows] = copies.reasons
     rows, chosen = np.flatnonzero(gone == ""), raw.take(gone == "")
     _check_domains(chosen.forget, "but empty ones, duplicates and texts of both domains")
-    ready, seed = chosen.section, data["split_seed"]
-    if chosen.group:
-        ready = with_group_sections(ready, chosen.group, chosen.places)
-    groups = chosen.group or ()
-    section = split_sections(chosen.forget, chosen.stratum, ready, sections, seed, groups)
+    seed = data["split_seed"]
+    section = split_sections(chosen, sections, seed)
     within = limited(chosen.forget, section, limit, seed)
     gone[rows[~within]] = "limit"
     chosen, section = chosen.take(within), section[within]
@@ -76,7 +69,7 @@ def build_examples(
     table = _table(chosen, section)
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
-        **{"left_out": dict(raw.dropped), "steps": _steps(gone, read, raw.forget)},
+        **{"left_out": dict(raw.dropped), "steps": _steps(gone, raw.forget)},
         "sections": {
             name: _by_domain(chosen.forget[section == name]) for name in SECTIONS if name in section
         },
@@ -131,15 +124,11 @@ def _table(raw: Raw, section: NDArray[np.object_]) -> pa.Table:
     return pa.table(columns)
 
 
-def _steps(
-    gone: NDArray[np.object_], read: NDArray[np.bool_], joined: NDArray[np.bool_]
-) -> list[dict[str, Any]]:
-    """Return what each step kept and dropped of either domain: as it was ``read`` until copies are
-    ``joined``, which may say of a text what it is."""
+def _steps(gone: NDArray[np.object_], forget: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """Return what each step kept and dropped of either domain."""
     stays, steps = np.ones(len(gone), dtype=np.bool_), []
     for reason, step in STEPS.items():
         stays &= gone != reason
-        forget = read if step in ("read", "empty") else joined
         dropped = _by_domain(forget[gone == reason])
         steps.append({"step": step, "kept": _by_domain(forget[stays]), "dropped": dropped})
     return steps

@@ -36,15 +36,13 @@ def place_groups(
     _, unit, size = np.unique(groups, return_inverse=True, return_counts=True)
     several = rng.permutation(np.flatnonzero(size > 1))
     weight = size[several] * (1 - blur * rng.random(len(several)))
-    width = int(kinds.max(initial=0)) + 1
-    pairs, counts = np.unique(unit[:, None] * width + kinds, return_counts=True)
-    starts = np.searchsorted(pairs, np.arange(len(size) + 1) * width)
-    owed = np.zeros((width, len(portions)))
+    counts = np.zeros((len(size), int(kinds.max(initial=0)) + 1, 1))
+    np.add.at(counts, (unit[:, None], kinds), 1)
+    owed = np.zeros((counts.shape[1], len(portions)))
     place = np.full(len(size), -1)
     for group in several[np.argsort(-weight, kind="stable")].tolist():
-        at = slice(starts[group], starts[group + 1])
-        kind, n = pairs[at] % width, counts[at][:, None]
-        cost = (n * (n - 2 * owed[kind])).sum(axis=0) / portions
+        n = counts[group]
+        cost = (n * (n - 2 * owed)).sum(axis=0) / portions
         place[group] = np.argmin(np.round(cost, 9))
-        owed[kind] += n * (portions - (np.arange(len(portions)) == place[group]))
+        owed += n * (portions - (np.arange(len(portions)) == place[group]))
     return np.asarray(place[unit], dtype=np.int64)

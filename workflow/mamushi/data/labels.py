@@ -9,13 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.scripts import spaced
 from mamushi.errors import other_examples
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, ranked, read_groups, read_table
+from mamushi.io.tables import FORGET, read_groups, read_table
 
 Ids: TypeAlias = Sequence[str] | pa.ChunkedArray
 OF_ROOMS, COLUMN = "label__", "label_column_"
@@ -55,19 +54,18 @@ def read_texts(
         raise other_examples(examples, "what names them")
     copies = np.zeros(len(ids))
     if duplicates is not None:
-        originals = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"]
-        counts = pc.value_counts(originals.drop_null())
-        # What has no copies has the place -1.
-        count = np.append(counts.field("counts").to_numpy(), 0)
-        copies += count[places_of(ids, counts.field("values"))]
+        originals = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"].to_pandas()
+        copies += originals.value_counts().reindex(np.asarray(ids), fill_value=0).to_numpy()
     table = table.take(pa.array(places))
-    others = (*schemas.EXAMPLES.schema.names, OF_ROOMS, COLUMN)
+    others = (*schemas.EXAMPLES.schema.names, OF_ROOMS)
+    labels = {n: _values(table[n]) for n in table.column_names if not n.startswith(others)}
+    columns = {n: labels.pop(n) for n in [*labels] if n.startswith(COLUMN)}
     return TextProperties(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=np.array(words, dtype=np.float64)[places],
         copies=copies,
-        labels={n: _values(table[n]) for n in table.column_names if not n.startswith(others)},
-        columns=_other_columns(table),
+        labels=labels,
+        columns={name.removeprefix(COLUMN): values for name, values in columns.items()},
         groups=group_codes(table["group"]),
     )
 
@@ -76,17 +74,6 @@ def places_of(ids: Ids, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]
     """Return at which place of ``column`` each of ``ids`` is (n,), -1 for one that it lacks."""
     places = pc.index_in(ids, value_set=column)
     return np.asarray(places.fill_null(-1).to_numpy(), dtype=np.int64)
-
-
-def read_columns(examples: str | Path) -> dict[str, NDArray[Any]]:
-    """Read by name the other columns of a user's table, (n,) of the texts that are ranked."""
-    names = [name for name in pq.read_schema(examples).names if name.startswith(COLUMN)]
-    return _other_columns(pa.table(ranked(Path(examples), *names)))
-
-
-def _other_columns(table: pa.Table) -> dict[str, NDArray[Any]]:
-    names = [name for name in table.column_names if name.startswith(COLUMN)]
-    return {name.removeprefix(COLUMN): _values(table[name]) for name in names}
 
 
 def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:

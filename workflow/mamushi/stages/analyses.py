@@ -46,7 +46,7 @@ def calibrate(
 
     import pyarrow as pa
 
-    from mamushi.data.labels import read_columns
+    from mamushi.data.labels import read_texts
     from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.confounds import leaking_columns
     from mamushi.evidence.dependence import dependence
@@ -60,10 +60,10 @@ def calibrate(
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
     texts = dependence(embedded, ratio.forget, groups)
-    columns = read_columns(examples)
+    table = parquet.read_table(scores, schemas.SCORES, ["id", "domain", "score"])
+    columns = read_texts(examples, table["id"]).columns
     leaks = leaking_columns(ratio.score, ratio.forget, columns, groups, DELONG_FACTOR)
     verdict = judge_scores(ratio, estimate, checked, texts, leaks)
-    table = parquet.read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     group = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
     table = table.append_column("log_ratio", pa.array(estimate.log_ratio))
     table = table.append_column("group", group)

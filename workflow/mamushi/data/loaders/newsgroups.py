@@ -1,14 +1,14 @@
 """20 Newsgroups, "bydate" version: Usenet posts in twenty groups.
 
-Source: the original archive ``20news-bydate.tar.gz`` (Latin-1, one file a post), or scikit-learn's
-downloader where no path is given. Forget: the groups listed in ``forget``. Retain: all others.
+Source: the original archive ``20news-bydate.tar.gz`` (Latin-1, one file a post), which scikit-learn
+downloads where no path is given. Forget: the groups listed in ``forget``. Retain: all others.
 Headers, footers and quotes are stripped with scikit-learn's own helpers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,17 +46,28 @@ class Settings(Section):
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read all posts, training subset first, by group and number. Raises ``UserError`` for an
     unknown group, and an error of tarfile or scikit-learn for a bad archive or download."""
+    import gzip
+    import io
+    import tarfile
+
     import numpy as np
+    from sklearn.datasets import _twenty_newsgroups as helpers
 
     from mamushi.data.raw import Raw
     from mamushi.io.files import sha256
 
-    read = _archived(Path(settings["path"])) if settings["path"] else _downloaded(cache)
-    matches = [(POST.search(name), text) for name, text in read]
-    posts = [(match[1], match[2], int(match[3]), text) for match, text in matches if match]
-    source = Path(settings["path"] or next(cache.glob("20news-bydate*.pkz")))
-    posts.sort(key=lambda post: (post[0] != "train", *post[1:3]))
+    if not settings["path"]:
+        cache.mkdir(parents=True, exist_ok=True)
+    source = Path(settings["path"] or helpers._fetch_remote(helpers.ARCHIVE, cache))
+    posts = []
     with located(f"posts of {source}"):
+        # All of it, so that gzip compares its checksum.
+        content = io.BytesIO(gzip.decompress(source.read_bytes()))
+        with tarfile.open(fileobj=content) as tar:
+            for member in tar:
+                if (match := POST.search(member.name)) and (file := tar.extractfile(member)):
+                    posts.append((match[1], match[2], int(match[3]), file.read().decode("latin-1")))
+        posts.sort(key=lambda post: (post[0] != "train", *post[1:3]))
         subsets, groups, _, texts = zip(*posts, strict=True)
     for group in settings["forget"]:
         if group not in groups:
@@ -77,10 +88,10 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
 def strip_post(post: str) -> str:
     """Return a post without its header, footer and quotes, in scikit-learn's order."""
-    from sklearn.datasets import _twenty_newsgroups as posts
+    from sklearn.datasets import _twenty_newsgroups as helpers
 
-    text = posts.strip_newsgroup_footer(posts.strip_newsgroup_header(post))
-    return str(posts.strip_newsgroup_quoting(text))
+    text = helpers.strip_newsgroup_footer(helpers.strip_newsgroup_header(post))
+    return str(helpers.strip_newsgroup_quoting(text))
 
 
 def thread(post: str) -> str | None:
@@ -90,27 +101,3 @@ def thread(post: str) -> str | None:
     subject = " ".join(match[1].lower().split()) if match else ""
     subject = WAS.sub("", REPLY.sub("", subject))
     return None if subject.strip("<()> ") in ("", "none", "no subject") else subject
-
-
-def _archived(path: Path) -> Iterator[tuple[str, str]]:
-    """Iterate over the names and texts of the files in the archive; nothing is unpacked."""
-    import gzip
-    import io
-    import tarfile
-
-    # All of it, so that gzip compares its checksum.
-    with located(path), tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as tar:
-        for member in filter(tarfile.TarInfo.isreg, tar):
-            if file := tar.extractfile(member):
-                yield member.name, file.read().decode("latin-1")
-
-
-def _downloaded(cache: Path) -> Iterator[tuple[str, str]]:
-    """Iterate over the same from scikit-learn, which keeps them in ``cache``."""
-    from sklearn.datasets import fetch_20newsgroups
-
-    cache.mkdir(parents=True, exist_ok=True)
-    bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
-    yield from zip(
-        (Path(str(file)).as_posix() for file in bunch.filenames), bunch.data, strict=True
-    )
