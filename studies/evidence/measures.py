@@ -54,7 +54,7 @@ class Measured:
 
     def _needed(self) -> list[str]:
         """Arms of the claims that any seed has: what no seed has is a claim that is not tried."""
-        names = [BETA0, GOLD, *map(arms.whole, self.family.baselines())]
+        names = [BETA0, GOLD, *(f"{name}/whole" for name in self.family.baselines())]
         for name in self.family.selectors():
             for list_name in self.lists(name):
                 names += [arms.retrained(list_name, beta) for beta in self.family.budgets]
@@ -157,7 +157,7 @@ class Measured:
         """Budgets of all seeds, and the shares of the gap in forget perplexity that are recovered
         there (seeds, budgets); by retraining or by an unlearner from beta 0."""
         start, gold = self.perplexity(BETA0), self.perplexity(GOLD)
-        whole = gold if by == RETRAINING else self.perplexity(arms.whole(by))
+        whole = gold if by == RETRAINING else self.perplexity(f"{by}/whole")
         arm_of = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
         lists = [s for s in self.lists(selector) if self._curve(s, arm_of)]
         if not lists:
@@ -218,7 +218,7 @@ def difference(claim: Claim, of: Measured, rival: str | float, shift: float = 0.
         return of.sad(selector, at) if by_sad else of.nll(selector, at, claim.measure)
 
     a = value(*first)
-    b = of.of_arms([arms.whole(str(rival))], claim.measure) if claim.than_by else value(*second)
+    b = of.of_arms([f"{rival}/whole"], claim.measure) if claim.than_by else value(*second)
     if claim.less:
         a, b = a - value(claim.less, first[1]), b - value(claim.less, second[1])
     if claim.measure == "sad":

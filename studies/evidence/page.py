@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import crossing
@@ -245,7 +244,7 @@ def by_budget(family: Family, run: Run) -> str:
             rows.append([f"`{name}`", f"{budget:.2f}", *shares])
     for name in family.baselines():
         with contextlib.suppress(Absent):
-            shares = _shares(measured, partial(measured.of_arms, [arms.whole(name)]))
+            shares = _shares(measured, partial(measured.of_arms, [f"{name}/whole"]))
             rows.insert(0, [f"`{name}`", "all", *shares])
     return table(["selector", "budget", *_share_names(run)], rows)
 

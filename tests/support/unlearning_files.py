@@ -99,7 +99,7 @@ def write_runs(
                     write(run, arm, ends, card | {"stopped_at": stopped_at})
         for unlearner in axes["unlearners"]:
             whole = {"removed": N_FORGET, "steps": 100, "stopped_at": None}
-            write(run, arms.whole(unlearner), level(height(run, unlearner, "", 1.0), 1.0), whole)
+            write(run, f"{unlearner}/whole", level(height(run, unlearner, "", 1.0), 1.0), whole)
 
 
 def sweeps_of(axes: Mapping[str, Any], added: tuple[float, ...] = ()) -> list[dict[str, Any]]:

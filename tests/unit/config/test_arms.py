@@ -17,7 +17,7 @@ NAMES = {
 }
 CONFIG: dict[str, Any] = {
     "models": {"plain": {}, "ours": {"contaminated": True, "base": "clean"}},
-    "selectors": {},
+    "selectors": {"a": {"kind": "random"}},
     "unlearners": {"salun": {}, "a.b": {}},
     "unlearning": {"start": "beta0", "lists": {"mine": "ids.txt"}},
 }

@@ -3,12 +3,13 @@ stands among those of which it says nothing."""
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mamushi.config.complete import complete
+from mamushi.config.complete import comparisons, complete
 from tests.support.configurations import Config, laid_over
 
 PROFILE = "profiles/paper-literal/science.yaml"
@@ -166,7 +167,13 @@ def resolved() -> Config:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("MAMUSHI_JIGSAW", "MAMUSHI_NEWSGROUPS"):
             patch.delenv(name, raising=False)
-        return dict(leaves(complete(laid_over(PROFILE))))
+        written = laid_over(PROFILE)
+        full = complete(written)
+    for section in ("selectors", "unlearners"):
+        lists = [axes.get(section, ()) for _, axes in comparisons(full)]
+        asked = {*written[section], *full["evidence"]["compared"], *chain(*lists)}
+        full[section] = {name: full[section][name] for name in full[section].keys() & asked}
+    return dict(leaves(full))
 
 
 def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,10 +6,8 @@
 ``neggrad_plus/lists/mine`` a removal list of one's own.
 """
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import of_tokens
@@ -25,13 +23,12 @@ LISTED = "{unlearner}/lists/{list}"
 BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
 """A budget as it stands in file names: see ``paths.beta``."""
 PATTERN = re.compile(
-    rf"(?P<endpoint>{'|'.join(ENDPOINTS)})|(?P<unlearner>[^/]+)/"
+    rf"(?P<endpoint>{'|'.join(ENDPOINTS)})|(?:{RETRAINING}|(?P<unlearner>[^/]+))/"
     r"(?:whole|lists/(?P<list>[^/]+)|(?P<selector>[^/]+)/beta(?P<beta>[^/]+))"
 )
 
 
-@dataclass(frozen=True)
-class Arm:
+class Arm(NamedTuple):
     """One model of a cell, by what it was made with."""
 
     endpoint: str | None = None
@@ -41,13 +38,11 @@ class Arm:
     list: str | None = None
 
     @classmethod
-    def parse(cls, name: str) -> Arm:
+    def parse(cls, name: str) -> Self:
         """Return the arm of this name. Raises ``ValueError`` for a name that is none."""
         if (match := PATTERN.fullmatch(name)) is None:
             raise ValueError(f"{name!r} is no model of a cell")
-        names = match.groupdict()
-        retrained = {"unlearner": None} if names["unlearner"] == RETRAINING else {}
-        return cls(**names | retrained)
+        return cls(**match.groupdict())
 
 
 def retrained(selector: str, budget: float | str) -> str:
@@ -60,16 +55,11 @@ def unlearned(unlearner: str, selector: str, budget: float | str) -> str:
     return UNLEARNED.format(unlearner=unlearner, selector=selector, beta=paths.beta(budget))
 
 
-def whole(unlearner: str) -> str:
-    """Return the arm that unlearned the whole forget set."""
-    return UNLEARNED_WHOLE.format(unlearner=unlearner)
-
-
 def starting_endpoint(config: Config, model: str) -> str:
     """Return the endpoint from which unlearning starts. A model that is declared contaminated
     starts as it is: it has seen the data, and is the one to be mended."""
-    ready = config["models"][model].get("contaminated")
-    return "contaminated" if ready else str(config["unlearning"]["start"])
+    is_ready = config["models"][model].get("contaminated")
+    return "contaminated" if is_ready else str(config["unlearning"]["start"])
 
 
 def arm_files(config: Config, model: str, name: str) -> dict[str, str]:
@@ -81,17 +71,17 @@ def arm_files(config: Config, model: str, name: str) -> dict[str, str]:
     start = starting_endpoint(config, model) if arm.unlearner else name
     is_ready = definition.get("contaminated")
     is_itself = is_ready and start == "contaminated"
-    below = (is_ready and not is_itself and definition.get("base")) or model
-    files = {"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS}
-    if below != model:
-        files = {kind: pattern.replace("{model}", below) for kind, pattern in files.items()}
+    base = (is_ready and not is_itself and definition.get("base")) or model
+    opened = {"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS}
+    files = {kind: pattern.replace("{model}", base) for kind, pattern in opened.items()}
     if start != "base" and not is_itself:
         files["trained"] = paths.TRAINED.replace("{arm}", start)
     if arm.unlearner:
         files["unlearned"] = paths.TRAINED.replace("{arm}", name)
     if arm.list:
         files["removal"] = config["unlearning"]["lists"][arm.list]
+    elif arm.selector and of_tokens(config, arm.selector):
+        files["spans"] = paths.SPANS
     elif arm.selector:
-        is_of_tokens = of_tokens(config, arm.selector)
-        files |= {"spans": paths.SPANS} if is_of_tokens else {"removal": paths.REMOVAL}
+        files["removal"] = paths.REMOVAL
     return files

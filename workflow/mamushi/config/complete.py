@@ -7,7 +7,7 @@ a line each, before anything runs. It imports nothing heavy: every Snakefile tha
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ from typing import Any
 from pydantic import create_model
 
 from mamushi.config import sections
-from mamushi.config.kinds import Config, ConfigError, Section, read_section, refuse
-from mamushi.config.selectors import derives, kind_of, of_texts, scores_both
+from mamushi.config.arms import ENDPOINTS, RETRAINING
+from mamushi.config.kinds import Config, Section, read_section, refuse
+from mamushi.config.selectors import derives, kind_of, of_texts, ranked, scores_both
 from mamushi.config.sources import files
-from mamushi.errors import UserError, choices
+from mamushi.errors import choices
 from mamushi.io.tabular import no_file
 from mamushi.registry import additions, plugin, plugins
 
-RESERVED = ("retraining", "retrained", "base", "contaminated", "beta0", "gold")
+RESERVED = {*ENDPOINTS, RETRAINING, "retraining"}
 """What tables call models that no unlearner made."""
 NAMED = ("datasets", "models", "selectors", "unlearners")
 """Sections of definitions, and lists of their names in other sections."""
@@ -31,46 +32,40 @@ NAMED = ("datasets", "models", "selectors", "unlearners")
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration with types coerced, every default filled in and paths resolved.
 
-    ``selectors`` then has every selector that the grid, a study or ``removal.ratio`` uses, with its
-    ``kind`` and all settings; ``models.*.training`` is ``training`` with the model's own changes.
-    A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
-    variable that is not set makes its whole path null. Raises ``ConfigError``.
+    ``selectors`` and ``unlearners`` then have every one that there is, with its ``kind`` and all
+    settings; ``models.*.training`` is ``training`` with the model's own changes. Studies,
+    ``unlearning`` and ``probe`` say what they take from the grid. An environment variable that is
+    not set makes its whole path null. Raises ``UserError`` with a line for each mistake.
     """
     full = read_section(sections.with_rooms(sections.Configuration), config)
     # Whoever read the files has laid them over each other.
     del full["extends"]
     full["studies"] = {k: axes for k, axes in (full["studies"] or {}).items() if axes is not None}
-    mistakes: list[str] = []
-    for kind in NAMED:
-        for name, definition in full[kind].items():
-            try:
-                full[kind][name] = _read_definition(full, kind, name, definition)
-            except ConfigError as error:
-                mistakes += error.lines
-    refuse(mistakes)
-    _define_used(full)
+    for section in ("selectors", "unlearners"):
+        full[section] = {**{name: {} for name in plugins(section[:-1])}, **full[section]}
+    for section in NAMED:
+        for name, definition in full[section].items():
+            full[section][name] = _read_definition(full, section, name, definition)
     refuse(_check_names(full))
-    _fill_axes(full)
+    _fill_lists(full)
     rooms = [added.check for added in additions("config")]
     refuse(line for check in (_check_values, _check_files, *rooms) for line in check(full))
     return full
 
 
 def _read_definition(full: Config, section: str, name: str, definition: Config) -> dict[str, Any]:
-    """Return a definition with all its keys. Its training is the shared one with its changes, and a
-    selector's or an unlearner's plug-in has its name unless it says another ``kind``. Raises
-    ``ConfigError``."""
-    at, kind, training = f"{section}.{name}", section[:-1], full["training"]
+    """Return a definition with all its keys. Its training is the shared one with its changes, and
+    its plug-in has its name unless it says another ``kind``."""
+    at, kind, shared = f"{section}.{name}", section[:-1], full["unlearning"]
     if kind == "model":
-        keys: type[Section] = sections.sort_of(definition)
+        keys, shared = sections.sort_of(definition), full
     else:
-        default = {"kind": name} if kind != "dataset" and name in plugins(kind) else {}
-        definition, training = {**default, **definition}, full["unlearning"]["training"]
-        if (of := definition.get("kind")) not in [*plugins(kind)]:
-            raise ConfigError([f"{at}.kind: {of!r} is not allowed; {choices(of, plugins(kind))}"])
+        definition = {"kind": name, **definition}
+        if (of := definition["kind"]) not in [*plugins(kind)]:
+            refuse([f"{at}.kind: {of!r} is not allowed; {choices(of, plugins(kind))}"])
         keys = plugin_section(kind, of)
     if "training" in keys.model_fields:
-        definition = laid_over({"training": training}, definition)
+        definition = laid_over({"training": shared["training"]}, definition)
     return read_section(keys, definition, at)
 
 
@@ -86,38 +81,20 @@ def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 @cache
 def plugin_section(kind: str, name: str) -> type[Section]:
     """Return the keys of a definition of a plug-in: those of its kind, and its settings."""
-    of_kind: type[Section] = sections.with_rooms(sections.Dataset, "datasets")
-    if kind != "dataset":
-        of_kind = sections.Selector if kind == "selector" else sections.Unlearner
+    of_kind = {"selector": sections.Selector, "unlearner": sections.Unlearner}.get(
+        kind, sections.with_rooms(sections.Dataset, "datasets")
+    )
     return create_model(name, __base__=(plugin(kind, name).section, of_kind))
 
 
-def _define_used(full: dict[str, Any]) -> None:
-    """Add a definition of each selector and unlearner that is asked for by the name of its kind, or
-    that another selector derives from. Where no ratio is named, mamushi estimates it, or the first
-    of the grid's selectors of texts that cross-fits, if mamushi is not among them."""
-    every = full["selectors"]
-
-    def define(section: str, names: Iterable[str]) -> None:
-        for name in names:
-            if name in plugins(section[:-1]) and name not in full[section]:
-                full[section][name] = _read_definition(full, section, name, {})
-            if section == "selectors" and name in every and derives(full, name) not in every:
-                define(section, filter(None, [derives(full, name)]))
-
-    for _, axes in comparisons(full):
-        define("selectors", axes.get("selectors") or ())
-        define("unlearners", axes.get("unlearners") or ())
-    names = of_texts(full, full["grid"])["selectors"]
-    cross_fitting = [name for name in names if "folds" in every.get(name, ())]
-    usual = "mamushi" if "mamushi" in names else [*cross_fitting, "mamushi"][0]
-    ratio = full["removal"]["ratio"] = full["removal"]["ratio"] or usual
-    define("selectors", [ratio, *full["evidence"]["compared"], *every])
-
-
-def _fill_axes(full: dict[str, Any]) -> None:
-    """Take what studies and sections with lists of their own leave out from the grid."""
-    unlearning, grid = full["unlearning"], full["grid"]
+def _fill_lists(full: dict[str, Any]) -> None:
+    """Choose the selector of the ratio, where none is named: mamushi, or the first that cross-fits
+    of the grid's. Take what studies and sections with lists of their own leave out from the grid.
+    """
+    unlearning, grid, chosen = full["unlearning"], full["grid"], full["removal"]
+    fitted = [name for name in ranked(full) if "folds" in full["selectors"][name]]
+    usual = min(fitted, key=lambda name: name != "mamushi", default="mamushi")
+    chosen["ratio"] = chosen["ratio"] or usual
 
     def lay_under(axes: dict[str, Any], lists: Mapping[str, Any]) -> None:
         axes |= {key: lists[key] for key in axes if axes[key] is None and key in lists}
@@ -162,30 +139,23 @@ def _check_names(full: Config) -> Iterator[str]:
     names += [("removal.ratio", "selectors", [full["removal"]["ratio"]])]
     names += [("evidence.compared", "selectors", full["evidence"]["compared"])]
     for name in full["selectors"]:
-        if (base := derives(full, name)) is not None:
-            names += [(f"selectors.{name}.{kind_of(full, name).derives}", "selectors", [base])]
+        at = f"selectors.{name}.{kind_of(full, name).derives}"
+        names += [(at, "selectors", [derives(full, name)])]
     for name, model in full["models"].items():
         pretrained = model.get("pretraining", {}).get("datasets", ())
-        names += [(f"models.{name}.base", "models", filter(None, [model.get("base")]))]
+        names += [(f"models.{name}.base", "models", [model.get("base")])]
         names += [(f"models.{name}.pretraining.datasets", "datasets", pretrained)]
     for at, section, listed in names:
-        kinds = plugins(section[:-1]) if section in ("selectors", "unlearners") else {}
-        for name in (name for name in listed if name not in full[section]):
-            known = choices(name, {*full[section], *kinds})
-            yield f"{at}: unknown {section[:-1]} {name!r}; {known}"
-    for name in full["unlearners"].keys() & {*RESERVED}:
+        for name in listed:
+            if name not in (None, *full[section]):
+                yield f"{at}: unknown {section[:-1]} {name!r}; {choices(name, full[section])}"
+    for name in full["unlearners"].keys() & RESERVED:
         yield f"unlearners.{name}: this name is taken in the tables; choose another"
 
 
 def _check_values(full: Config) -> Iterator[str]:
-    """Check that there are texts to rank, models to be found, tokens enough in the cache, and a
-    selector for the ratio that scores both domains."""
-    for name in dict.fromkeys(name for _, axes in comparisons(full) for name in axes["datasets"]):
-        dataset = full["datasets"][name]
-        is_split = plugin("dataset", dataset["kind"]).split and dataset.get("section") is None
-        if is_split and "inference" not in dataset["sections"]:
-            do = "write {inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure as well"
-            yield f"datasets.{name}.sections: no inference section, whose texts are ranked; {do}"
+    """Check that there are models to be found, tokens enough in the cache, and a selector for the
+    ratio that scores both domains."""
     readers = {key: full[key] for key in ("training", "embedding", "evaluation", "unlearning")}
     for name in used(full, "models"):
         model = full["models"][name]
@@ -206,11 +176,7 @@ def _check_values(full: Config) -> Iterator[str]:
 def _check_files(full: Config) -> Iterator[str]:
     """Check that the datasets that are used have their files, where a path is given."""
     for name in used(full, "datasets"):
-        try:
-            paths = [Path(path) for path in files(full["datasets"][name])]
-        except UserError as error:
-            yield f"datasets.{name}: {error}"
-            continue
-        # What the workflow fetches may not be there yet.
-        for path in (path for path in paths if path.parts[0] != "results" and not path.is_file()):
-            yield f"datasets.{name}: {str(path)!r} is not allowed; {no_file(path)}"
+        for path in map(Path, files(full["datasets"][name])):
+            # What the workflow fetches may not be there yet.
+            if path.parts[0] != "results" and not path.is_file():
+                yield f"datasets.{name}: {str(path)!r} is not allowed; {no_file(path)}"

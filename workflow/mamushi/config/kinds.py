@@ -113,49 +113,40 @@ Definitions = dict[Name, dict[str, Any]]
 # Mistakes -----------------------------------------------------------------------------------------
 
 
-class ConfigError(UserError):
-    """One or more mistakes in the configuration; ``lines`` has a line for each."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = [" ".join(line.split()) for line in lines]
-        super().__init__(self.lines[0])
-        self.args = ("\n".join(self.lines),)
-
-
 def refuse(mistakes: Iterable[str | None]) -> None:
-    """Raise ``ConfigError`` with a line for each mistake, if there is one."""
-    if lines := list(dict.fromkeys(filter(None, mistakes))):
-        raise ConfigError(lines)
+    """Raise ``UserError`` with a line for each mistake, if there is one."""
+    if lines := dict.fromkeys(" ".join(line.split()) for line in mistakes if line):
+        error = UserError(next(iter(lines)))
+        error.args = ("\n".join(lines),)
+        raise error
 
 
 def read_section(section: type[Section], value: Any, at: str = "") -> dict[str, Any]:
     """Return the keys of the section at a key with all defaults, in plain values. Numbers, switches
-    and null may be text, as on the command line. Raises ``ConfigError``."""
-    nulls = ("null", "~")
+    and null may be text, as on the command line. Raises ``UserError`` as ``refuse``."""
     plain = json.loads(
         json.dumps(value, default=str),
-        object_hook=lambda keys: {k: None if v in nulls else v for k, v in keys.items()},
+        object_hook=lambda keys: {k: None if v in ("null", "~") else v for k, v in keys.items()},
     )
     try:
         return section.model_validate(plain).model_dump()
     except ValidationError as error:
-        mistakes = error.errors(include_url=False)
-        raise ConfigError(_line(section, at, mistake) for mistake in mistakes) from None
+        refuse(_line(section, at, mistake) for mistake in error.errors(include_url=False))
+        raise
 
 
 def _line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
     """Return the line of a mistake that pydantic found in a section at a key."""
     steps = [step for step in mistake["loc"] if step != "[key]"]
     below = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    words, value = mistake["msg"].removeprefix("Value error, "), mistake["input"]
+    words = mistake["msg"].removeprefix("Value error, ")
     if mistake["type"] == "extra_forbidden":
         schema = section.model_json_schema()
         every = (schema, *schema.get("$defs", {}).values())
         names = [name for one in every for name in one.get("properties", ())]
         words = f"unknown key{suggestion(steps[-1], names)}"
-    elif not isinstance(value, dict | Section):
-        shown = copies.display_url(value) if isinstance(value, str) else value
-        words += f" (got {json.dumps(shown):.80})"
+    elif not isinstance(mistake["input"], dict | Section):
+        words += f" (got {json.dumps(mistake['input']):.80})"
     return f"{at}{below}: {words}".removeprefix(".")
 
 

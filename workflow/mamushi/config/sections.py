@@ -59,17 +59,19 @@ class Data(Section):
     max_characters: Count = key(1_000_000, "A longer text is an error, since no model takes it.")
 
 
-def _sum_to_one(shares: dict[str, float]) -> dict[str, float]:
+def _check_shares(shares: dict[str, float]) -> dict[str, float]:
     if abs((total := sum(shares.values())) - 1) > 1e-9:
         raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
+    if not shares.get("inference"):
+        raise ValueError("no inference section, whose texts are ranked")
     return {name: share for name, share in shares.items() if share > 0}
 
 
 class Dataset(Section):
     """A dataset by name. Further keys are the settings of its kind."""
 
-    kind: str = Field(description="The loader, a file in a folder data/loaders.")
-    sections: Annotated[dict[SectionName, Portion], AfterValidator(_sum_to_one)] = key(
+    kind: str = Field(description="The loader, a file of that name; by default that of this key.")
+    sections: Annotated[dict[SectionName, Portion], AfterValidator(_check_shares)] = key(
         {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2},
         "Shares into which rows without a section are split: to train the embedder, to be ranked "
         "and to train what is compared, and held out. {inference: 1.0} ranks all.",

@@ -13,7 +13,7 @@ def kind_of(config: Config, selector: str) -> Plugin:
 
 def of_tokens(config: Config, selector: str) -> bool:
     """Return whether a selector ranks tokens, which are masked, and not texts."""
-    return selector in config["selectors"] and kind_of(config, selector).unit == "tokens"
+    return kind_of(config, selector).unit == "tokens"
 
 
 def of_texts(config: Config, axes: Config, tokens: bool = False) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def curve_arms(
     if unlearner == RETRAINING_SOURCE:
         ends, between = ("beta0", "gold"), arms.RETRAINING
     else:
-        ends, between = (start, arms.whole(unlearner)), unlearner
+        ends, between = (start, arms.UNLEARNED_WHOLE.format(unlearner=unlearner)), unlearner
     models = {budget: arms.unlearned(between, selector, budget) for budget in sorted(budgets)}
     return {0.0: ends[0], **models, 1.0: ends[1]}
 

@@ -70,7 +70,7 @@ def sweep_files(config: Config, sweep: Config) -> list[str]:
     names = {f"{name}s": [sweep[name]] for name in grid.OF_SWEEP}
     budgets = sweep.get("budgets") or config["unlearning"]["budgets"]
     swept = {**config["unlearning"], **names, "budgets": budgets}
-    start, full = arms.starting_endpoint(config, sweep["model"]), arms.whole(sweep["unlearner"])
+    start, full = arms.starting_endpoint(config, sweep["model"]), arms.UNLEARNED_WHOLE
     return grid.expand(swept, paths.PERPLEXITY, [start, "gold", full, arms.UNLEARNED])
 
 

@@ -40,7 +40,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
         _run.fetch(files, refresh=True)
         config = _run.check(files)
     except UserError as error:
-        yield from getattr(error, "lines", [str(error)])
+        yield from str(error).splitlines()
         return
     for name in used(config, "datasets"):
         settings = config["datasets"][name]
