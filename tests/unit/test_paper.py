@@ -39,8 +39,7 @@ def test_what_a_claim_names_is_there(claim: PAPER.Claim) -> None:
     kind, _, name = claim.shown.partition(":")
     if kind == "table":
         assert getattr(room_schemas if name == "theory" else schemas, name.upper()).name == name
-        captions = ROOT / "workflow" / "report"
-        assert any((captions / f"{file}.rst").exists() for file in (name, f"{name}_table"))
+        assert (ROOT / f"workflow/report/tables/{name}.rst").exists()
     elif kind == "figure":
         assert name in plugins("figure") and (ROOT / f"workflow/report/{name}.rst").exists()
     else:

@@ -169,8 +169,6 @@ class Pipeline:
             },
         }
         refitted = (*texts,) if name == "ranking" else (selector,)
-        if config["evidence"]["refits"]["whole"] == 0:
-            refitted = ()
         refits = [(paths.REFITS, o) for o in refitted if selectors.is_refitted(config, o)]
         vectors = None if self.is_language_model else local_vectors(self.model)
         return {"refits": refits, "vectors": vectors, **files.get(name, {})}

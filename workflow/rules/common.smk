@@ -50,23 +50,15 @@ RATIO = config["removal"]["ratio"]
 RANKED = selectors.leading_first(config)
 MODELS, DATASETS = config["models"], config["datasets"]
 TINY = [name for name in MODELS if "family" in MODELS[name]]
-VECTORS = [name for name in MODELS if "embeddings" in MODELS[name]]
-CORPORA = [name for name in DATASETS if sources.unlabelled(DATASETS[name])]
-# Selectors whose scores are made again with other seeds.
-REFITTED = [name for name in config["selectors"] if selectors.is_refitted(config, name)]
-REFITTED = REFITTED if config["evidence"]["refits"]["whole"] else []
-# The first seed's cells, which figures of a cell show.
-FIRST = {**GRID, "seeds": GRID["seeds"][:1]}
 
 
-def only(names, but=()):
+def only(names):
     """A wildcard constraint that matches these names and nothing else."""
-    return "|".join(re.escape(name) for name in names if name not in but) or "(?!)"
+    return "|".join(map(re.escape, names)) or "(?!)"
 
 
-# Models of a cell, and those of which the tensors are kept in any case.
+# Models of a cell.
 ANY_ARM = re.sub(r"\?P<\w+>", "?:", arms.PATTERN.pattern)
-KEPT_ARM = "|".join([*arms.ENDPOINTS, "[^/]+/lists/[^/]+"])
 
 
 wildcard_constraints:
@@ -157,64 +149,12 @@ def on_gpu(work, **others):
     }
 
 
-def in_report(table, category):
-    """The CSV file of a result table, with its place in the report."""
-    caption = f"../report/{table}.rst"
-    if table in plugins("figure"):
-        # The caption of that name is the figure's.
-        caption = f"../report/{table}_table.rst"
-    return report(
-        paths.TABLE_CSV.replace("{table}", table),
-        caption=caption,
-        category=category,
-        labels={"table": table.replace("_", " ")},
-    )
-
-
-def is_corpus(wildcards):
-    """Whether nobody labelled the dataset."""
-    return wildcards.dataset in CORPORA
-
-
-def ranking_of(*names):
-    """What lists of these selectors, or of that of the wildcards, are the top of: the scores, and of
-    a corpus that nobody labelled the posterior."""
-    scores, posterior = (
-        expand(pattern, selector=names or "{selector}", allow_missing=True)
-        for pattern in (paths.SCORES, paths.POSTERIOR)
-    )
-    return branch(is_corpus, then=posterior, otherwise=scores) if CORPORA else scores
-
-
 def refits_of(*names):
-    """The refits of these selectors, or of that of the wildcards; none where nothing is refitted."""
-    if names:
-        refitted = [name for name in names if name in REFITTED]
-        return expand(paths.REFITS, selector=refitted, allow_missing=True)
-    return branch(lambda job: job.selector in REFITTED, then=paths.REFITS)
-
-
-def base_of(pattern):
-    """What a derived selector starts from."""
+    """The refits of these selectors, or of that of the wildcards; none of what is not refitted."""
 
     def find(wildcards):
-        base = selectors.derives(config, wildcards.selector)
-        return pattern.replace("{selector}", base) if base else []
+        every = names or [wildcards.selector]
+        refitted = [name for name in every if selectors.is_refitted(config, name)]
+        return expand(paths.REFITS, selector=refitted, allow_missing=True)
 
     return find
-
-
-def figures_of(kind):
-    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
-    return [name for name, figure in plugins("figure").items() if figure.of == kind]
-
-
-def tables_and_figures(wildcards):
-    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
-    model that is none."""
-    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
-    if hindrances := grid.hindrances(config, GRID):
-        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
-        return []
-    figures = expand(paths.FIGURE, figure=figures_of("grid"))
-    return expand(paths.TABLE, table=[*grid.STUDY_TABLES, *OF_GRID]) + figures

@@ -10,8 +10,6 @@ rule embed:
         out=paths.EMBEDDINGS,
     log:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
-    wildcard_constraints:
-        model=only(MODELS, but=VECTORS),
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)

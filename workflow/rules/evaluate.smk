@@ -11,7 +11,11 @@ rule evaluate:
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}.log",
     wildcard_constraints:
-        arm=ANY_ARM if config["keep_checkpoints"] else KEPT_ARM,
+        arm=(
+            ANY_ARM
+            if config["keep_checkpoints"]
+            else "|".join([*arms.ENDPOINTS, "[^/]+/lists/[^/]+"])
+        ),
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)

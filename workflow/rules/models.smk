@@ -10,7 +10,7 @@ rule model_card:
     log:
         "results/logs/model_card/{model}.log",
     wildcard_constraints:
-        model=only(MODELS, but=TINY),
+        model=only(name for name in MODELS if name not in TINY),
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"

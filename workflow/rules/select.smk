@@ -1,11 +1,17 @@
 # Embeddings -> a ranking of the forget texts -> what to remove at each budget, with its manifests.
 
 
+def base_of(wildcards, pattern):
+    """What a derived selector starts from."""
+    base = selectors.derives(config, wildcards.selector)
+    return pattern.replace("{selector}", base) if base else []
+
+
 # A selector ranks the forget set once; every budget takes the top of that one ranking, so that
 # removal lists are nested.
 rule score:
     input:
-        base=base_of(paths.SCORES),
+        base=lambda wildcards: base_of(wildcards, paths.SCORES),
         examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
     output:
@@ -30,7 +36,7 @@ rule score:
 # on them.
 rule refits:
     input:
-        base=base_of(paths.REFITS),
+        base=lambda wildcards: base_of(wildcards, paths.REFITS),
         examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
     output:
@@ -55,7 +61,7 @@ rule refits:
 rule remove:
     input:
         examples=paths.EXAMPLES,
-        scores=ranking_of(),
+        scores=paths.SCORES,
         duplicates=paths.DUPLICATES,
     output:
         out=paths.REMOVAL,
@@ -77,7 +83,7 @@ rule stability:
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
         scores=paths.SCORES,
-        ranked=branch(is_corpus, then=paths.POSTERIOR),
+        ranked=[],
         refits=refits_of(),
     output:
         out=paths.STABILITY,
@@ -113,8 +119,6 @@ rule manifests:
         ),
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
-    wildcard_constraints:
-        dataset=only(DATASETS, but=CORPORA),
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

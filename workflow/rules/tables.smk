@@ -18,7 +18,15 @@ for rule_name, (category, table_names, files_of) in TABLES.items():
         input:
             partial(lambda files, wildcards: explained(files, config), files_of),
         output:
-            **{name: in_report(name, category) for name in table_names},
+            **{
+                name: report(
+                    paths.TABLE_CSV.replace("{table}", name),
+                    caption=f"../report/tables/{name}.rst",
+                    category=category,
+                    labels={"table": name.replace("_", " ")},
+                )
+                for name in table_names
+            },
             parquet=expand(paths.TABLE, table=table_names),
         log:
             f"results/logs/{rule_name}.log",

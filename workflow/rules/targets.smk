@@ -1,4 +1,20 @@
-# What can be asked for beside `all`.
+# What can be asked for: by `all` what is measured of the grid, and the targets beside it.
+
+
+def figures_of(kind):
+    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
+    return [name for name, figure in plugins("figure").items() if figure.of == kind]
+
+
+def tables_and_figures(wildcards):
+    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
+    model that is none."""
+    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
+    if hindrances := grid.hindrances(config, GRID):
+        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
+        return []
+    figures = expand(paths.FIGURE, figure=figures_of("grid"))
+    return expand(paths.TABLE, table=[*grid.STUDY_TABLES, *OF_GRID]) + figures
 
 
 # A lab's own case: the ranking and the removal lists, without any retraining.
@@ -12,6 +28,10 @@ rule studies:
     input:
         expand(paths.STUDY_FIGURE, study=config["studies"]),
         [grid.lists(config, axes) for axes in config["studies"].values()],
+
+
+# The first seed's cells, which figures of a cell show.
+FIRST = {**GRID, "seeds": GRID["seeds"][:1]}
 
 
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.

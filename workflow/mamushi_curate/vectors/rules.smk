@@ -1,9 +1,7 @@
 # The embeddings, of vectors that another program made of the texts, or of the words.
 rule import_embeddings:
     input:
-        ancient(
-            lambda wildcards: sources.vector_files(config["models"][wildcards.model])
-        ),
+        ancient(lambda wildcards: sources.vector_files(MODELS[wildcards.model])),
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
     output:
@@ -11,7 +9,7 @@ rule import_embeddings:
     log:
         "results/logs/import_embeddings/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
-        model=only(VECTORS),
+        model=only(name for name in MODELS if "embeddings" in MODELS[name]),
     priority: LOOK_FIRST
     conda:
         "../../../envs/mamushi.yaml"
@@ -21,12 +19,13 @@ rule import_embeddings:
         runtime=RESOURCES.amount(30, 60, texts=20),
     params:
         settings=settings("import-embeddings", "model"),
-        data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
-        vectors=lambda wildcards: sources.local_vectors(
-            config["models"][wildcards.model]
-        ),
+        data_card=paths.DATA_CARD,
+        vectors=lambda wildcards: sources.local_vectors(MODELS[wildcards.model]),
     shell:
         "exec python -m mamushi import-embeddings --examples {input.examples:q}"
         " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"
         " --data-card {params.data_card:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+ruleorder: import_embeddings > embed

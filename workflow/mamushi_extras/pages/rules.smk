@@ -2,10 +2,17 @@
 OF_EVIDENCE.append(paths.RANKING)
 
 
+def rankings(wildcards):
+    """The scores of the grid's selectors, and of a corpus that nobody labelled the posterior."""
+    is_corpus = sources.unlabelled(DATASETS[wildcards.dataset])
+    ranking = paths.POSTERIOR if is_corpus else paths.SCORES
+    return expand(ranking, selector=RANKED, allow_missing=True)
+
+
 rule ranking:
     input:
         examples=paths.EXAMPLES,
-        scores=ranking_of(*RANKED),
+        scores=rankings,
         refits=refits_of(*RANKED),
         manifests=expand(
             paths.MANIFEST,

@@ -1,4 +1,5 @@
 # A corpus that nobody labelled: examples were scored against it, and its texts are ranked.
+CORPORA = [name for name in DATASETS if sources.unlabelled(DATASETS[name])]
 
 
 rule posterior:
@@ -46,3 +47,28 @@ rule corpus_manifest:
         " --duplicates {input.duplicates:q} --scores {input.scores:q} --refits {input.refits:q}"
         " --posterior {input.posterior:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule remove as corpus_remove with:
+    input:
+        examples=paths.EXAMPLES,
+        scores=paths.POSTERIOR,
+        duplicates=paths.DUPLICATES,
+    wildcard_constraints:
+        dataset=only(CORPORA),
+
+
+use rule stability as corpus_stability with:
+    input:
+        examples=paths.EXAMPLES,
+        duplicates=paths.DUPLICATES,
+        scores=paths.SCORES,
+        ranked=paths.POSTERIOR,
+        refits=refits_of(),
+    wildcard_constraints:
+        dataset=only(CORPORA),
+
+
+ruleorder: corpus_remove > remove
+ruleorder: corpus_stability > stability
+ruleorder: corpus_manifest > manifests
