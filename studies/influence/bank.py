@@ -180,7 +180,7 @@ class Bank:
         kept = ~np.isin(self.ranked.ids.astype(str), list(removed))
         self.train(seed, subset(self.ranked, np.flatnonzero(kept)), kept)
 
-    def masking(self, seed: int, spans: Mapping[str, list[tuple[int, int]]]) -> None:
+    def masking(self, seed: int, spans: list[dict[str, Any]]) -> None:
         """Retrain with these tokens left out of the loss."""
         texts = masked(self.ranked, spans)
         kept = mass(texts, self.ranked) > 0
@@ -317,17 +317,14 @@ class Cell:
         first = np.argsort(-scores, kind="stable")[: budget_size(float(beta), len(ids))]
         return ids[first].tolist()
 
-    def spans(self, arm: str) -> dict[str, list[tuple[int, int]]]:
+    def spans(self, arm: str) -> list[dict[str, Any]]:
         """Return what an arm such as ``tokens-influence-0.10`` masks, by the ids of the texts."""
         _, name, beta = arm.split("-")
         ids, forget = self.bank.ranked.ids[self.bank.forget].astype(str), self.bank.forget
         pairs = zip(self.score_tokens(name), forget, strict=True)
         scores = [values for values, here in pairs if here and values is not None]
         k = budget_size(float(beta), sum(map(len, scores)))
-        spans: dict[str, list[tuple[int, int]]] = {}
-        for row in highest_spans(ids.tolist(), scores, k):
-            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
-        return spans
+        return highest_spans(ids.tolist(), scores, k)
 
     def prepare(self, name: str) -> None:
         """Measure what a selector ranks by, unless it has a file: a training of its own."""

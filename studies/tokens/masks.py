@@ -59,11 +59,8 @@ QUESTIONS = ("forget", "relearn_forget_16", "relearn_retain_16", "said")
 def texts_of(cell: Cell, kind: str, beta: str) -> TokenSet:
     """The ranked texts as a kind trains on them; a text without any weight is left out."""
     if kind == "mask":
-        spans: dict[str, list[tuple[int, int]]] = {}
         path = cell.folder / "spans" / "token_unigram" / f"beta{beta}.parquet"
-        for row in read_table(path, schemas.SPANS).to_pylist():
-            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
-        return tokens.masked(cell.ranked, spans)
+        return tokens.masked(cell.ranked, read_table(path, schemas.SPANS).to_pylist())
     path = cell.folder / "removals" / "stack" / f"beta{beta}.parquet"
     listed = set(read_table(path, schemas.REMOVALS)["id"].to_pylist())
     weights = np.ones(len(cell.ranked.tokens), np.float32)

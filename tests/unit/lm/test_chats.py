@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from trl import chat_template_utils
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
+from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import tiny
@@ -134,5 +135,5 @@ def test_answers_alone_are_the_labels_of_trl(name: str, tmp_path: Path) -> None:
         theirs = prepared(marked, rows, tmp_path, max_length=most, assistant_only_loss=True)
         ours = labels_of(tmp_path / "tokens.parquet", marked, chats, most)
         assert ours == theirs["labels"][:] and {-100} < {*ours[0]}
-    with pytest.raises(ValueError, match="does not mark what the assistant says"):
+    with pytest.raises(UserError, match="no chat template marks what the assistant says"):
         labels_of(tmp_path / "tokens.parquet", plain, chats)

@@ -15,7 +15,7 @@ from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import folders, loading, tiny
 from mamushi.lm.generate import prompt_tokens
-from mamushi.lm.tokens import encode, first_token, frame, read_tokens
+from mamushi.lm.tokens import encode, frame, read_tokens
 from tests.support.models import SIZES, model
 from tests.support.score_files import write_examples
 
@@ -70,7 +70,6 @@ def test_a_text_is_what_the_tokenizer_itself_makes_of_it(
     folder = folder_of(tmp_path, post, SETTINGS[settings])
     tokenizer = folders.read_tokenizer(folder)
     assert frame(tokenizer) == (before, behind)
-    assert first_token(tokenizer) == (before[0] if before else None)
     every = list(encode(tokenizer, TEXTS))
     plain = AutoTokenizer.from_pretrained(folder)
     assert every == plain(TEXTS, split_special_tokens=True)["input_ids"]

@@ -20,7 +20,11 @@ from tests.support.gradients import exact, step_gradients
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 
 CPU = device.accelerator("fp32")
-SPANS = {"t003": [(0, 2), (4, 5)], "t006": [(1, 2)]}
+SPANS = [
+    {"id": "t003", "start": 0, "stop": 2},
+    {"id": "t003", "start": 4, "stop": 5},
+    {"id": "t006", "start": 1, "stop": 2},
+]
 
 
 def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]]:
@@ -111,7 +115,7 @@ def test_words_are_counted_where_they_are_predicted() -> None:
 def test_masks_and_unlearning_are_of_what_counts() -> None:
     row = int(TEXTS.counted.argmax())
     name, places = str(TEXTS.ids[row]), PREDICTED[row]
-    spans = {name: [(1, int(places[1]) + 1)]}
+    spans = [{"id": name, "start": 1, "stop": int(places[1]) + 1}]
     left = tokens.masked(TEXTS, spans)
     assert left.places_of(row).tolist() == places[2:].tolist()
     share = tokens.mass(left, TEXTS)

@@ -136,7 +136,8 @@ def test_the_mean_of_a_window_and_not_one_step_decides(tmp_path: Path) -> None:
 def test_a_limit_of_texts_is_moved_by_what_the_tokens_are_above_them() -> None:
     """All texts are in each step, so that the loss rises from a little below the limit."""
     forget, retain = texts_of("forget", 6, 1), texts_of("retain", 4, 2)
-    listed = only_spans(forget, {"forgett000": [(2, 4)], "forgett002": [(1, 3)]})
+    spans = [{"id": "forgett000", "start": 2}, {"id": "forgett002", "start": 1}]
+    listed = only_spans(forget, [{**span, "stop": span["start"] + 2} for span in spans])
     texts = subset(forget, np.flatnonzero(np.isin(forget.ids, listed.ids)))
     every = {"training": {"batch_size": 9}}
     starts = [

@@ -32,27 +32,21 @@ def examples_of_step(
     batch_size: int,
     seed: int,
     remaining: NDArray[np.bool_] | None = None,
+    *,
+    aligned: bool = False,
 ) -> NDArray[np.int64]:
     """Return indices (batch_size,) of the examples in step ``step``, counted from 0, of one freshly
     shuffled pass after another. ``remaining`` (all texts,) says which of all texts the examples
-    are: trainings of one seed read the texts that they share in the same order."""
+    are: trainings of one seed read the texts that they share in the same order. ``aligned``, they
+    read them in the same steps, in which all others are gaps."""
     remaining = np.ones(examples, dtype=bool) if remaining is None else remaining
-    rows = np.cumsum(remaining) - 1
+    size = len(remaining) if aligned else examples
     first, last = step * batch_size, (step + 1) * batch_size
     passes = []
-    for epoch in range(first // examples, (last - 1) // examples + 1):
+    for epoch in range(first // size, (last - 1) // size + 1):
         order = np.random.default_rng([seed, epoch]).permutation(len(remaining))
-        passes.append(rows[order[remaining[order]]])
-    start = first % examples
-    return np.concatenate(passes)[start : start + batch_size].astype(np.int64)
-
-
-def remaining_of_step(
-    step: int, batch_size: int, seed: int, remaining: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Return indices, at most (batch_size,), of the examples in step ``step`` of a training on all
-    texts, those that are not ``remaining`` (all texts,) being gaps."""
-    rows = examples_of_step(step, len(remaining), batch_size, seed)
+        passes.append(order if aligned else order[remaining[order]])
+    rows = np.concatenate(passes)[first % size :][:batch_size]
     return (np.cumsum(remaining, dtype=np.int64) - 1)[rows[remaining[rows]]]
 
 

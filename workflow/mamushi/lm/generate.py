@@ -105,6 +105,6 @@ def log_likelihoods(
     offsets = offsets_of(np.array([*map(len, pairs)], np.int64))
     texts = TokenSet(names, names, np.array([*chain(*pairs)], np.int32), offsets)
     losses = torch.from_numpy(token_nll(model, texts, batch_tokens, accelerator))
-    of_texts = losses.split(texts.counted.astype(int).tolist())
+    of_texts = losses.split(texts.counted.tolist())
     ends = (nll[-len(answer) :] for nll, answer in zip(of_texts, answers, strict=True))
     return np.array([-float(nll.mean()) for nll in ends])

@@ -20,7 +20,6 @@ from mamushi.io.files import IS_SECONDARY, read_json, read_plain_json
 from mamushi.lm import device, parameters, sharding
 from mamushi.lm.folders import check_config, descriptions, fetch, read_model, read_tokenizer
 from mamushi.lm.storage import overlay, writing_safetensors
-from mamushi.lm.tokens import first_token
 
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
 """What configurations call the number of a model's positions."""
@@ -39,7 +38,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     later jobs need no network. Raises ``UserError`` for what is no causal language model.
     """
     folder, commit = fetch(source, revision, f"models.{name}.source")
-    config, tokenizer = check_config(folder), read_tokenizer(folder)
+    config, _ = check_config(folder), read_tokenizer(folder)
     model = read_model(folder, device_map="meta")
     text = model.config.get_text_config(decoder=True)
     output, embedding = model.get_output_embeddings(), model.get_input_embeddings()
@@ -60,9 +59,6 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         # None where texts may be of any length, as with states (Mamba) or distances (ALiBi).
         "max_positions": next((n for n in lengths if isinstance(n, int)), None),
         "tied": output is not None and output.weight is embedding.weight,
-        "bos_token_id": first_token(tokenizer),
-        "pad_token_id": padding(tokenizer),
-        "eos_token_id": tokenizer.eos_token_id,
         "parameters": model.num_parameters(),
         "digests": {path.name: digests.of(path) for path in files},
     }

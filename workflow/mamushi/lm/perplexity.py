@@ -18,7 +18,7 @@ from mamushi.lm.attention import to_device
 from mamushi.lm.batches import model_batches
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.raking import LogitTable, Raking
-from mamushi.lm.tokens import TokenSet
+from mamushi.lm.tokens import TokenSet, offsets_of, places_of_rows
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,9 @@ def text_nll(
     ``raking``, also what is left without word frequencies, from the same passes."""
     table = LogitTable(raking, texts, accelerator) if raking else None
     losses = token_nll(model, texts, batch_tokens, accelerator, table)
-    counts = texts.counted.astype(np.int64)
-    of_texts = np.repeat(np.arange(len(texts)), counts)
+    of_texts = np.repeat(np.arange(len(texts)), texts.counted)
     sums = np.bincount(of_texts, losses, len(texts)).astype(np.float64)
-    return TextNll(sums, counts, table.nll() if table else None)
+    return TextNll(sums, texts.counted, table.nll() if table else None)
 
 
 @torch.no_grad()
@@ -65,10 +64,8 @@ def token_nll(
 ) -> NDArray[np.float64]:
     """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
     share the texts, and all have all of it. The ``table`` keeps the logits that it needs."""
-    counts = texts.counted.astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    losses = torch.zeros(int(counts.sum()), dtype=torch.float64, device=accelerator.device)
-
+    offsets = offsets_of(texts.counted)
+    losses = torch.zeros(int(offsets[-1]), dtype=torch.float64, device=accelerator.device)
     for rows, batch, is_new in model_batches(model, texts, batch_tokens, accelerator, "perplexity"):
         with accelerator.autocast():
             if table is None:
@@ -76,8 +73,7 @@ def token_nll(
             else:
                 nll = table.batch_nll(model, rows, batch, is_new)
         if is_new:
-            before = np.cumsum(counts[rows]) - counts[rows]
-            places = np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])
+            places = places_of_rows(offsets[rows], texts.counted[rows])
             losses[to_device(places, nll.device)] = nll.double()
     summed: NDArray[np.float64] = accelerator.reduce(losses, "sum").cpu().numpy()
     return summed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,8 +28,6 @@ from mamushi.running.progress import Progress
 if TYPE_CHECKING:
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-Span = tuple[int, int]
-"""First token, and the one behind the last."""
 CHATS = f"label_{TURNS}"
 """Column of the examples with the turns of a conversation."""
 COUNTED = "counted"
@@ -73,37 +71,12 @@ def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     return ids[: cuts[0]], ids[cuts[0] + len(body) :]
 
 
-def first_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the token with which every text begins, its BOS, if there is one."""
-    return next(iter(frame(tokenizer)[0]), None)
-
-
 def _ids(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, special: bool
 ) -> list[list[int]]:
-    encoded: list[list[int]] = tokenizer(
-        list(texts),
-        add_special_tokens=special,
-        split_special_tokens=True,
-        return_attention_mask=False,
-        verbose=False,
-    )["input_ids"]
-    return encoded
-
-
-def encode_chat(
-    tokenizer: PreTrainedTokenizerBase, name: str, turns_as_json: str, *, answers: bool = False
-) -> Mapping[str, list[int]]:
-    """Encode a conversation by the tokenizer's chat template, as TRL does, with nothing around it:
-    ``input_ids``, and for ``answers`` also ``assistant_masks``, 1 for what the assistant says.
-    Raises what the template raises, and ``ValueError`` for ``answers`` that it does not mark."""
-    with located(f"example {name} in the chat template"):
-        if answers and not GENERATION.search(tokenizer.get_chat_template()):
-            do = "put {% generation %} around it"
-            raise ValueError(f"does not mark what the assistant says; {do}")
-        encoded: Any = tokenizer.apply_chat_template(
-            json.loads(turns_as_json), return_dict=True, return_assistant_tokens_mask=answers
-        )
+    options: Any = {"return_attention_mask": False, "verbose": False}
+    options |= {"add_special_tokens": special, "split_special_tokens": True}
+    encoded: list[list[int]] = tokenizer(list(texts), **options)["input_ids"]
     return encoded
 
 
@@ -120,25 +93,31 @@ def write_tokens(
 ) -> None:
     """Write the token cache of ``examples`` (columns id and text, and of conversations their
     turns), in their order: of each text the first ``max_length`` tokens, and no more than the
-    model has ``positions`` for. With ``answers``, also which of them the assistant says.
+    model has ``positions`` for. Conversations are encoded by the chat template, as TRL does, with
+    nothing around them; with ``answers``, also which tokens the assistant says.
 
-    Raises ``UserError`` for a text without any token, for a token that the model does not know, for
-    ``answers`` without turns, and as ``encode_chat``.
+    Raises ``UserError`` for a text without any token, for a token that the model does not know and
+    for ``answers`` that no template marks, and what the template raises.
     """
     length, n = min(max_length, positions or max_length), len(examples)
     is_chat = CHATS in examples.column_names and tokenizer.chat_template is not None
-    if answers and not is_chat:
-        raise UserError("assistant_only_loss needs turns and a chat template; there are none")
+    if answers and not (is_chat and GENERATION.search(tokenizer.get_chat_template())):
+        problem = "assistant_only_loss: no chat template marks what the assistant says"
+        raise UserError(problem, do="put {% generation %} around it")
+    options: Any = {"return_dict": True, "return_assistant_tokens_mask": answers}
     # An array a batch, since those of one array are counted by 31 bits.
     arrays, said = list[pa.Array](), list[pa.Array]()
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
             rows = examples.slice(start, BATCH).to_pydict()
             if is_chat:
-                chats = zip(rows["id"], rows[CHATS], strict=True)
-                encoded = [encode_chat(tokenizer, *chat, answers=answers) for chat in chats]
-                ids = [chat["input_ids"][:length] for chat in encoded]
-                masks = [chat["assistant_masks"][:length] for chat in encoded if answers]
+                chats = list[Mapping[str, list[int]]]()
+                for name, turns in zip(rows["id"], rows[CHATS], strict=True):
+                    with located(f"example {name} in the chat template"):
+                        chat: Any = tokenizer.apply_chat_template(json.loads(turns), **options)
+                    chats.append(chat)
+                ids = [chat["input_ids"][:length] for chat in chats]
+                masks = [chat["assistant_masks"][:length] for chat in chats if answers]
                 said.append(pa.array(masks, pa.list_(pa.int8())).cast(pa.list_(pa.bool_())))
             else:
                 ids = [*encode(tokenizer, rows["text"], length)]
@@ -148,14 +127,13 @@ def write_tokens(
     if (empty := pc.index(pc.list_value_length(tokens), 0).as_py()) >= 0:
         where = f"example {examples['id'][empty]}"
         raise UserError("the tokenizer gives no token for this text", where=where)
-    flat = pc.list_flatten(tokens)
-    if n and (largest := pc.max(flat).as_py()) >= vocabulary_size:
+    if n and (largest := pc.max(pc.list_flatten(tokens)).as_py()) >= vocabulary_size:
         problem = f"the tokenizer gives token {largest}, but the model knows {vocabulary_size}"
         raise UserError(problem, where=path)
     columns = {"id": examples["id"], "tokens": tokens}
     if answers:
         columns[COUNTED] = pa.chunked_array(said)
-    bos = first_token(tokenizer)
+    bos = next(iter(frame(tokenizer)[0]), None)
     # A template may begin otherwise.
     is_first = bos is not None and pc.all(pc.equal(pc.list_element(tokens, 0), bos)).as_py()
     metadata = {
@@ -170,6 +148,12 @@ def write_tokens(
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """Return where each row starts, and where the last one ends: int64 (rows + 1)."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def places_of_rows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the places of all elements of rows, row after row, that start at ``starts`` (rows)."""
+    offsets = offsets_of(lengths)
+    return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
 
 
 @dataclass(frozen=True)
@@ -209,6 +193,11 @@ class TokenSet:
         return np.flatnonzero(self.weights_of(row)[1:]) + 1
 
     @cached_property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row, int64 (rows)."""
+        return np.diff(self.offsets)
+
+    @cached_property
     def predicted(self) -> np.ndarray:
         """Return where in ``tokens`` those are that are predicted, int64 (predicted,)."""
         later = self.weights > 0
@@ -216,16 +205,9 @@ class TokenSet:
         return np.flatnonzero(later)
 
     @cached_property
-    def lengths(self) -> np.ndarray:
-        """Tokens of each row, int64 (rows)."""
-        return np.diff(self.offsets)
-
-    @cached_property
     def counted(self) -> np.ndarray:
-        """Return the number of each row's predicted tokens: float64 (rows)."""
-        total = np.concatenate([[0.0], np.cumsum(self.weights, dtype=np.float64)])
-        first = np.minimum(self.offsets[:-1] + 1, self.offsets[1:])
-        return np.asarray(total[self.offsets[1:]] - total[first])
+        """Return the number of each row's predicted tokens: int64 (rows)."""
+        return np.diff(np.searchsorted(self.predicted, self.offsets))
 
 
 def read_tokens(
@@ -261,10 +243,10 @@ def read_tokens(
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
     """Return the texts at ``rows``, in that order, as a set of their own."""
-    tokens = np.concatenate([np.empty(0, np.int32), *(texts[row] for row in rows)])
-    weights = np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)])
-    offsets = offsets_of(texts.lengths[rows])
-    return TokenSet(texts.ids[rows], texts.domains[rows], tokens, offsets, weights)
+    lengths = texts.lengths[rows]
+    places = places_of_rows(texts.offsets[rows], lengths)
+    of_tokens = texts.tokens[places], offsets_of(lengths), texts.weights[places]
+    return TokenSet(texts.ids[rows], texts.domains[rows], *of_tokens)
 
 
 def joined(several: Sequence[TokenSet]) -> TokenSet:
@@ -275,42 +257,32 @@ def joined(several: Sequence[TokenSet]) -> TokenSet:
     return TokenSet(**columns, offsets=offsets)
 
 
-def read_spans(path: str | Path) -> dict[str, list[Span]]:
-    """Return the spans of a table ``spans`` by the ids of their texts."""
-    spans: dict[str, list[Span]] = {}
-    for row in read_table(path, schemas.SPANS).to_pylist():
-        spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
-    return spans
-
-
-def in_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> np.ndarray:
-    """Return which tokens are in the spans, from start to before stop of each: bool (tokens).
-    Raises ``LookupError`` for an id that is not there, and a span beyond the end of its text."""
+def in_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> np.ndarray:
+    """Return which tokens are in ``spans``, rows of a table of that name: bool (tokens). Raises
+    ``LookupError`` for an id that is not there, and a span beyond the end of its text."""
     inside = np.zeros(len(texts.tokens), dtype=bool)
-    place = {name: row for row, name in enumerate(texts.ids)}
-    for name in spans:
-        begin, end = texts.offsets[place[name] : place[name] + 2]
-        for start, stop in spans[name]:
-            if not 0 <= start < stop <= end - begin:
-                raise IndexError(f"tokens {start} to {stop} of {name!r}, which has {end - begin}")
-            inside[begin + start : begin + stop] = True
+    row_of = {name: row for row, name in enumerate(texts.ids)}
+    for span in spans:
+        begin, end = texts.offsets[row_of[span["id"]] :][:2]
+        if span["stop"] > end - begin:
+            raise IndexError(f"{span}, but the text has {end - begin} tokens")
+        inside[begin + span["start"] : begin + span["stop"]] = True
     return inside
 
 
-def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
+def masked(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> TokenSet:
     """Leave the tokens in the spans to be read and not predicted."""
     return replace(texts, weights=texts.weights * ~in_spans(texts, spans))
 
 
-def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
+def only_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> TokenSet:
     """Return the texts of which a token in the spans is predicted, all others being read alone."""
     of_spans = replace(texts, weights=texts.weights * in_spans(texts, spans))
-    return subset(of_spans, np.flatnonzero(of_spans.counted > 0))
+    return subset(of_spans, np.flatnonzero(of_spans.counted))
 
 
 def mass(texts: TokenSet, unmasked: TokenSet) -> np.ndarray:
     """Return the share of each ``unmasked`` text's predicted tokens that are left (texts,), 1 where
-    there is none. A training takes as many steps as for so many texts, so that each token is
-    trained on as often, whatever else has been removed."""
+    there is none: a training takes as many steps as for so many texts."""
     shares: np.ndarray = texts.counted / np.maximum(unmasked.counted, 1)
     return np.where(unmasked.counted > 0, shares, 1.0)

@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import can_share
-from mamushi.lm.batches import batch_of, examples_of_step, remaining_of_step
+from mamushi.lm.batches import batch_of, examples_of_step
 from mamushi.lm.device import deterministic
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.storage import Checkpoint
@@ -297,15 +297,13 @@ def mean_nll(
     updated: Updated = Objective.updated,
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the mean NLL over its predicted tokens.
-    ``remaining`` is that of ``examples_of_step``, or of ``remaining_of_step`` in aligned steps."""
+    ``remaining`` is that of ``examples_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    shared, passed = can_share(model), len(texts)
-    rows_of = partial(examples_of_step, examples=len(texts), remaining=remaining)
-    if remaining is not None and settings.get("steps") == "aligned":
-        passed, rows_of = len(remaining), partial(remaining_of_step, remaining=remaining)
+    shared, aligned = can_share(model), settings.get("steps") == "aligned"
+    passed = len(texts) if remaining is None or not aligned else len(remaining)
 
     def step(number: int) -> Step:
-        rows = rows_of(number, batch_size=batch, seed=seed)
+        rows = examples_of_step(number, len(texts), batch, seed, remaining, aligned=aligned)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         weight = float(texts.counted[rows].sum()) or 1.0
         shares = [partial(loss, piece, weight) for piece in micro_batches(rows, size, accelerator)]

@@ -155,13 +155,13 @@ def _without(
     out in the place of texts."""
     import numpy as np
 
-    from mamushi.lm.tokens import masked, mass, read_spans
+    from mamushi.lm.tokens import masked, mass
 
     if spans is None:
         remaining = np.isin(section.domains.astype(str), domains)
         remaining &= ~np.isin(section.ids.astype(str), np.array([*removed], dtype=str))
         return section, remaining, None
-    texts = masked(section, read_spans(spans))
+    texts = masked(section, parquet.read_table(spans, schemas.SPANS).to_pylist())
     masses = mass(texts, section)
     # Weights are fp32: what should be a whole number must not lose a step by its last digit.
     return texts, masses > 0, round(float(masses[masses > 0].sum()), 3)

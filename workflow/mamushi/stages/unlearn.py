@@ -10,7 +10,7 @@ from mamushi.io.digests import content_digests
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.registry import plugin, plugin_settings
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._io import schemas
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import (
     Cell,
     Trains,
@@ -67,7 +67,7 @@ def unlearn(
     """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
     either all texts. An unlearner that trains nothing leaves an edit of its logits. The model is
     measured where ``evaluation`` are settings for that."""
-    from mamushi.lm.tokens import only_spans, read_spans, read_tokens
+    from mamushi.lm.tokens import only_spans, read_tokens
     from mamushi.unlearning.removal import listed_texts
 
     forget, retain = (
@@ -76,7 +76,7 @@ def unlearn(
     )
     selected = forget if removal is None else listed_texts(forget, removal, examples)
     if spans is not None:
-        selected = only_spans(forget, read_spans(spans))
+        selected = only_spans(forget, parquet.read_table(spans, schemas.SPANS).to_pylist())
     listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
     _store_unlearned(job, selected, forget, retain, listed)
     finish_training(job, evaluation, trained=trained, unlearned=tensors)

@@ -41,7 +41,7 @@ def open_embedder(
     from mamushi.io.files import write_json
     from mamushi.lm import loading
     from mamushi.lm.embed import embed
-    from mamushi.lm.tokens import TokenSet, encode, first_token, offsets_of
+    from mamushi.lm.tokens import TokenSet, encode, frame, offsets_of
     from mamushi.stages._models import open_arm
 
     source = Path(name).expanduser()
@@ -70,7 +70,7 @@ def open_embedder(
             TokenSet(numbers, numbers, tokens, offsets_of(lengths[filled])),
             pooling=pooled["pooling"],
             layer=pooled["layer"],
-            skip_first=pooled["skip_bos"] and first_token(tokenizer) is not None,
+            skip_first=pooled["skip_bos"] and bool(frame(tokenizer)[0]),
             batch_tokens=BATCH_TOKENS,
             accelerator=accelerator,
         )

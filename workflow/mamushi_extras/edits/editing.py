@@ -132,7 +132,7 @@ def read_places(
     size = np.cumsum(texts.counted[order])
     rows = np.sort(order[: max(1, int((size <= most).sum()))])
     chosen = subset(texts, rows)
-    lengths = chosen.counted.astype(int)
+    lengths = chosen.counted
     of_rows: list[tuple[Tensor, ...]] = [()] * len(rows)
     for batch_rows, batch, _ in model_batches(model, chosen, batch_tokens, accelerator, "states"):
         with accelerator.autocast():

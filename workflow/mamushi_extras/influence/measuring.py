@@ -232,8 +232,7 @@ def divide(along: Tensor, second: Tensor, epsilon: float) -> None:
 
 def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
     """Return the ``values`` (predicted,) of each text's predicted tokens, in fp32."""
-    counts = texts.counted.astype(np.int64)
-    return np.split(values.astype(np.float32), np.cumsum(counts)[:-1])
+    return np.split(values.astype(np.float32), np.cumsum(texts.counted)[:-1])
 
 
 def draw_by_fold(
@@ -286,7 +285,7 @@ def measure_at_weights(
         for second, parameter in zip(moment, trained, strict=True):
             if parameter.grad is not None:
                 divide(sharding.local(parameter.grad), second.clone(), float(training["epsilon"]))
-        rows = np.repeat(scored, texts.counted.astype(np.int64))
+        rows = np.repeat(scored, texts.counted)
         values[rows] = float(training["learning_rate"]) * meter.slopes()
         model.zero_grad(set_to_none=True)
     return values, {

@@ -22,7 +22,7 @@ def write(spans: Path, out: Path) -> None:
     from mamushi.io.domains import INFERENCE
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_table
-    from mamushi.lm.tokens import masked, read_spans, read_tokens
+    from mamushi.lm.tokens import masked, read_tokens
     from mamushi_extras.tokens.masks import digest_of_spans
 
     where = paths.wildcards(paths.SPANS, spans.absolute())
@@ -41,7 +41,7 @@ def write(spans: Path, out: Path) -> None:
         raise UserError(problem, where=spans, do="run the workflow again")
     tokens, examples = files.values()
     read = read_tokens(tokens, examples, INFERENCE, manifest["max_length"])
-    texts = masked(read, read_spans(spans))
+    texts = masked(read, rows)
     with atomic(out) as draft, draft.open("w", encoding="utf-8") as file:
         for row in range(len(texts)):
             ids, counted = texts[row].tolist(), texts.weights_of(row).tolist()
