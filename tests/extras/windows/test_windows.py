@@ -29,6 +29,7 @@ def test_windows_tile_a_text_and_end_with_a_paragraph() -> None:
     assert TEXT[found[0][1] :].startswith("Four")
     ends = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
     assert parts(ends, 9) == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
+    assert parts("русский 「模型」3次", 1) == [["русский"], ["「模"], ["型」"], ["3"], ["次"]]
 
 
 def test_no_window_is_too_long_and_none_is_longer_than_another_by_two() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mamushi.data.scripts import begins, spaced, units
+from mamushi.data.scripts import spaced, units
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,6 @@ from mamushi.data.scripts import begins, spaced, units
 )
 def test_each_character_of_a_script_without_spaces_is_a_word(text: str, words: str) -> None:
     assert spaced(text) == words
-    assert [text[at] for at in begins(text, 0, len(text))] == [w[0] for w in words.split()]
 
 
 def test_parts_and_pairs_of_a_word() -> None:

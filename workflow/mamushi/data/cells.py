@@ -24,11 +24,6 @@ class Cells(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.column)
 
-    def __eq__(self, column: object) -> bool:
-        return isinstance(column, Sequence) and [*self] == [*column]
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __iter__(self) -> Iterator[Any]:
         for chunk in self.column.chunks:
             values = python_values(chunk)
@@ -86,9 +81,9 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
 def as_arrow(column: Any) -> pa.ChunkedArray:
     """Return any column as Arrow has it. Raises ``pa.ArrowException`` for cells of several types,
     and ``OverflowError`` for a number that no type has."""
-    if isinstance(column, Cells) and not column.is_json:
-        return column.column
-    return pa.chunked_array([pa.array([*column] if isinstance(column, Cells) else column)])
+    if isinstance(column, Cells):
+        return pa.chunked_array([[*column]]) if column.is_json else column.column
+    return pa.chunked_array([pa.array(column)])
 
 
 def some(column: Any, chosen: NDArray[Any]) -> Any:
@@ -97,9 +92,8 @@ def some(column: Any, chosen: NDArray[Any]) -> Any:
     is_mask = chosen.dtype == np.bool_
     if column is None or (is_mask and chosen.all()):
         return column
-    if hasattr(column, "dtype"):
+    if isinstance(column, np.ndarray):
         return column[chosen]
     if isinstance(column, Cells) and is_mask:
         return Cells(column.column.filter(chosen), column.is_json)
-    rows = np.flatnonzero(chosen) if is_mask else chosen
-    return [column[row] for row in rows.tolist()]
+    return [column[row] for row in np.arange(len(column))[chosen].tolist()]

@@ -14,7 +14,6 @@ component and cancel in log p1(x)/p2(x), which is exact.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +42,7 @@ class Mixture:
 
 
 def make(
-    vocabulary: int,
-    weights: Doubles,
-    topic_share: float,
-    seed: int,
-    *,
-    world: str = "lexical",
-    synonyms: int = 1,
+    vocabulary: int, weights: Doubles, topic_share: float, seed: int, world: str, synonyms: int
 ) -> Mixture:
     """Draw words, backbone and topics of ``vocabulary`` concepts; ``weights`` (2, C)."""
     rng, components = np.random.default_rng([seed, 0]), weights.shape[1]
@@ -85,35 +78,30 @@ def pseudo_words(n: int, rng: np.random.Generator) -> tuple[str, ...]:
 def draw(
     mixture: Mixture, domain: int, n: int, lengths: tuple[int, int], rng: np.random.Generator
 ) -> tuple[ConceptRows, NDArray[np.int64]]:
-    """Draw ``n`` texts of a domain (0: forget, 1: retain), each with a length in ``lengths``, both
-    ends included.
-
-    Returns its concepts, shape (N, longest), -1 after its end, and its component, shape (N,).
-    """
+    """Draw ``n`` texts of a domain (0: forget, 1: retain), of so many words, both ends included:
+    their concepts (N, longest), -1 after the end, and their components (N,)."""
     low, high = lengths
     component = _inverse(np.cumsum(mixture.weights, axis=1), np.full(n, domain), rng)
     length = rng.integers(low, high, size=n, endpoint=True)
-    from_topic = rng.random((n, high), dtype=np.float64) < mixture.topic_share
-    after_any = mixture.topics.shape[1]
-    topics = np.cumsum(mixture.topics, axis=2).reshape(-1, mixture.topics.shape[2])
+    from_topic = rng.random((n, high)) < mixture.topic_share
+    _, after_any, concepts = mixture.topics.shape
+    topics = np.cumsum(mixture.topics, axis=2).reshape(-1, concepts)
     backbone = np.cumsum(mixture.backbone, axis=1)
     tokens = np.empty((n, high), dtype=np.int16)
-    before = np.full(n, -1, dtype=np.int16)
+    before = np.full(n, -1)
     for t in range(high):
-        tokens[:, t] = _inverse(backbone, before, rng)
-        topical = from_topic[:, t]
-        after = component[topical] * after_any + before[topical].astype(np.int64) % after_any
-        tokens[topical, t] = _inverse(topics, after, rng)
-        before = tokens[:, t]
+        word, topical = _inverse(backbone, before, rng), from_topic[:, t]
+        after = component[topical] * after_any + before[topical] % after_any
+        word[topical] = _inverse(topics, after, rng)
+        tokens[:, t] = before = word
     tokens[np.arange(high) >= length[:, None]] = -1
     return tokens, component
 
 
 def _inverse(
-    cumulative: Doubles, rows: NDArray[np.integer[Any]], rng: np.random.Generator
+    cumulative: Doubles, rows: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw for each of ``rows`` (N,) from that row's distribution by its ``cumulative`` sums,
-    shape (K, V)."""
+    """Draw from the distribution of each of ``rows`` (N,) by its ``cumulative`` sums (K, V)."""
     # Scaled by the last sum, which rounding may leave just below 1.
     u = rng.random(len(rows)) * cumulative[rows, -1]
     drawn = np.empty(len(rows), dtype=np.int64)

@@ -35,14 +35,6 @@ def spaced(text: str) -> str:
     return " ".join(match[0] for run in text.split() for match in PIECES.finditer(run))
 
 
-def begins(text: str, start: int, stop: int) -> list[int]:
-    """Return where the words of a part of a text begin."""
-    runs = [run.span() for run in re.compile(r"\S+").finditer(text, start, stop)]
-    if has_unspaced(text[start:stop]):
-        runs = [match.span() for run in runs for match in PIECES.finditer(text, *run)]
-    return [begin for begin, _ in runs]
-
-
 def units(text: str) -> Iterator[str]:
     """Yield the words of a text, of a script without letter cases its pairs of letters: some of
     these are written without spaces."""

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
-from mamushi.data.scripts import begins
+from mamushi.data.scripts import PIECES, has_unspaced
 from mamushi.errors import UserError
 from mamushi.io.domains import TURNS
 from mamushi.selection.crossfit import Task
@@ -37,8 +37,10 @@ def window_spans(text: str, words: int) -> Iterator[WindowSpan]:
     """
     edges = [0, *(match.end() for match in BREAK.finditer(text)), len(text)]
     for start, stop in pairwise(edges):
-        places = begins(text, start, stop)
-        n, begin = len(places), [*places, stop]
+        places = [match.span() for match in re.compile(r"\S+").finditer(text, start, stop)]
+        if has_unspaced(text[start:stop]):
+            places = [match.span() for run in places for match in PIECES.finditer(text, *run)]
+        n, begin = len(places), [*(first for first, _ in places), stop]
         count = -(-n // words)
         for i in range(count):
             yield begin[n * i // count], begin[n * (i + 1) // count]

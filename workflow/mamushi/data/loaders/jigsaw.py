@@ -44,17 +44,18 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     from mamushi.data.raw import Raw
     from mamushi.io.files import sha256
 
-    plain = [Path(settings["path"], name) for name in FILES["path"]]
-    paths = [path if path.is_file() else path.with_name(f"{path.name}.zip") for path in plain]
-    tables = []
-    for path in paths:
+    tables, sources = [], dict[str, str]()
+    for name in FILES["path"]:
+        path = Path(settings["path"], name)
+        path = path if path.is_file() else path.with_name(f"{name}.zip")
         with located(path):
             table = pd.read_csv(path, dtype={"id": str}, keep_default_na=False)
-            tables.append(table.assign(place=[f"{path.name}, row {i + 1}" for i in table.index]))
+        tables.append(table.assign(place=[f"{path.name}, row {i + 1}" for i in table.index]))
+        sources[path.name] = sha256(path)
     train, test, scores = tables
-    with located(paths[2]):
+    with located(path):
         test = test.merge(scores.drop(columns="place"), "left", on="id", validate="one_to_one")
-        rows = pd.concat([train.assign(section=""), test.assign(section=EVALUATION)])
+        rows = pd.concat([train.assign(section=None), test.assign(section=EVALUATION)])
         if not rows[TOXIC].isin((UNSCORED, 0, 1)).all(axis=None):
             raise ValueError("labels are not all 0, 1 or -1")
     scored = (rows[TOXIC] != UNSCORED).all(axis=1)
@@ -65,15 +66,14 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     if set(graded) < set(TOXIC):
         dropped[f"labelled, but not {' or '.join(graded)}"] = int(is_other.sum())
     rows = rows[scored & ~is_other]
-    forget = rows["forget"].to_numpy()
     return Raw(
         ids=rows["id"].tolist(),
         texts=rows["comment_text"].tolist(),
-        forget=forget,
-        section=[section or None for section in rows["section"]],
-        stratum=["toxic" if toxic else "safe" for toxic in forget],
+        forget=rows["forget"].to_numpy(),
+        section=rows["section"].tolist(),
+        stratum=rows["forget"].map({True: "toxic", False: "safe"}).tolist(),
         places=rows["place"].tolist(),
         labels={name: rows[name].to_numpy("int8") for name in TOXIC},
-        sources={path.name: sha256(path) for path in paths},
+        sources=sources,
         dropped=dropped,
     )

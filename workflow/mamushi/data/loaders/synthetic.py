@@ -7,6 +7,7 @@ Retain: drawn from p2. The sections are ready-made; the densities do not depend 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -74,23 +75,22 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
     weights = np.array([settings["weights"][domain] for domain in DOMAINS], dtype=np.float64)
     weights /= weights.sum(axis=1, keepdims=True)
-    sizes, seed, (low, high) = settings["sizes"], settings["seed"], settings["words"]
     drawn_as = {name: settings[name] for name in ("vocabulary", "topic_share", "world", "synonyms")}
-    mixture = model.make(weights=weights, seed=seed, **drawn_as)
-    rows, texts = list[tuple[str, str, int]](), list[str]()
-    ratios, components = [np.empty(0)], [np.empty(0, np.int64)]
-    for place, section in enumerate(SECTIONS):
-        for number, domain in enumerate(DOMAINS if section in sizes else ()):
-            # A stream for each cell: its texts stay the same when the size of another changes.
-            rng, n = np.random.default_rng([seed, 1, place, number]), sizes[section][domain]
-            concepts, component = model.draw(mixture, number, n, (low, high), rng)
-            texts += model.spell(mixture, concepts, rng)
-            ratios.append(model.log_density_ratio(mixture, concepts))
-            components.append(component)
-            rows += [(section, domain, i) for i in range(n)]
-    sections, domains, _ = zip(*rows, strict=True)
+    mixture = model.make(weights=weights, seed=settings["seed"], **drawn_as)
+    ids, cells, texts, ratios, components = [], [], list[str](), [], []
+    for section, domain in product(filter(settings["sizes"].get, SECTIONS), DOMAINS):
+        # A stream for each cell: its texts stay the same when the size of another changes.
+        number, n = DOMAINS.index(domain), settings["sizes"][section][domain]
+        rng = np.random.default_rng([settings["seed"], 1, SECTIONS.index(section), number])
+        concepts, component = model.draw(mixture, number, n, tuple(settings["words"]), rng)
+        texts += model.spell(mixture, concepts, rng)
+        ratios.append(model.log_density_ratio(mixture, concepts))
+        components.append(component)
+        cells += [(section, domain)] * n
+        ids += [f"{section}/{domain}/{i:06d}" for i in range(n)]
+    sections, domains = zip(*cells, strict=True)
     return Raw(
-        ids=[f"{section}/{domain}/{i:06d}" for section, domain, i in rows],
+        ids=ids,
         texts=texts,
         forget=np.array(domains) == FORGET,
         section=sections,
