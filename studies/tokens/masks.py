@@ -36,7 +36,7 @@ from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import plugin
 from mamushi.running.machine import one_for_arithmetic
 from mamushi.running.progress import Progress
-from mamushi.selection.unigram import token_counts, vocabulary
+from mamushi_extras.evidence.unigram import token_counts, vocabulary
 from mamushi_extras.left.relearning import choose, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio
 from studies.lib.cells import EXECUTION, Cell, arguments, tuned

@@ -53,7 +53,7 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
     "refits": {"evidence.refits.halves": [0]},
     "geometry": {"evidence.components": [10]},
     # And the scores of what is compared for the first time.
-    "describe score": {"evidence.compared": [["gaussian"]]},
+    "agreement score": {"evidence.compared": [["gaussian"]]},
     "frontier predict": {"evidence.budgets": [[0.5]]},
     TRAININGS: {
         "training.learning_rate": [1e-4],

@@ -17,6 +17,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
+from mamushi_extras.evidence.schemas import AGREEMENT
 from mamushi_extras.left.schemas import RELAPSE, RELEARNING_CURVE
 from mamushi_extras.theory.schemas import THEORY
 from tests.support.demo import CELL, SELECTORS, science
@@ -96,7 +97,7 @@ def test_by_the_truth_nothing_beats_the_oracle_and_the_paper_holds(demo: Path) -
         assert oracle["removal_true"][0.3] > other["removal_true"][0.3]
     assert table(demo, THEORY)["holds"].to_pylist() == [True] * (6 + 2 * 5)
     # Of each pair of selectors, at both budgets.
-    assert len(table(demo, schemas.AGREEMENT)) == 2 * 4 * 3 / 2
+    assert len(table(demo, AGREEMENT)) == 2 * 4 * 3 / 2
 
 
 # Unlearning ---------------------------------------------------------------------------------------

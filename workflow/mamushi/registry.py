@@ -83,7 +83,6 @@ class Plugin:
     reads_texts: bool = False
     derives: str | None = None  # the setting with the selector whose scores it needs
     refits: bool = True  # whether another seed makes its scores again without another training
-    foreseen: bool = True  # whether counting words foresees what its lists or masks do
 
     # Dataset loaders.
     files: Mapping[str, list[str]] = field(default_factory=dict)  # setting with a path -> names

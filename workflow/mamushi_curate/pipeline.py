@@ -142,10 +142,10 @@ class Pipeline:
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
         is_measured = self._is_influence(selector)
         first_manifest = paths.MANIFEST.replace("{beta}", self.budgets[0])
+        foreseen = stages()[name].settings.of(config, **at).selectors if name == "predict" else []
         files: dict[str, dict[str, Any]] = {
             "import-embeddings": {"data_card": paths.DATA_CARD},
-            "score": {"base": base and (pattern, base)},
-            "refits": {"base": base and (pattern, base)},
+            **{key: {"base": base and (pattern, base)} for key in ("score", "refits")},
             "remove": {"scores": rankings},
             "stability": {"ranked": paths.POSTERIOR if self.is_corpus else None},
             "manifests": {"out": manifests},
@@ -159,8 +159,7 @@ class Pipeline:
             },
             "predict": {
                 "scores": [
-                    (paths.TOKEN_SCORES if other in tokens else paths.SCORES, other)
-                    for other in selectors.foreseen(config)
+                    (paths.TOKEN_SCORES if o in tokens else paths.SCORES, o) for o in foreseen
                 ]
             },
             "ranking": {

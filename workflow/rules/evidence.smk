@@ -50,30 +50,6 @@ rule frontier:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# What retraining is predicted to do, for texts that a language model reads.
-rule predict:
-    input:
-        **arm_files("tokens", arm="gold"),
-        examples=paths.EXAMPLES,
-        scores=[
-            grid.ranking_pattern(config, selector)
-            for selector in selectors.foreseen(config)
-        ],
-    output:
-        out=paths.PREDICTED,
-    log:
-        "results/logs/predict/{dataset}/{model}/seed{seed}.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=settings("predict", *CELL),
-    shell:
-        "exec python -m mamushi predict --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --scores {input.scores:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
 rule describe:
     input:
         scores=expand(
@@ -82,7 +58,6 @@ rule describe:
         calibrated=paths.CALIBRATED,
     output:
         diagnostics=paths.DIAGNOSTICS,
-        agreement=paths.AGREEMENTS,
     log:
         "results/logs/describe/{dataset}/{model}/seed{seed}.log",
     localrule: True
@@ -93,7 +68,6 @@ rule describe:
     shell:
         "exec python -m mamushi describe --scores {input.scores:q}"
         " --calibrated {input.calibrated:q} --diagnostics {output.diagnostics:q}"
-        " --agreement {output.agreement:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mamushi.evidence.predicted import Proxy
 from mamushi.lm import device, tokens
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.selection.unigram import token_counts
 from mamushi_extras.edits import editing
+from mamushi_extras.evidence.predicted import Proxy
+from mamushi_extras.evidence.unigram import token_counts
 from mamushi_extras.influence.measuring import split_by_text
 from tests.support.gradients import exact, step_gradients
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set

@@ -17,7 +17,7 @@ from mamushi.registry import plugin
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "geometry"),
-    *("agreement", "predicted", "runtime", "runtime_summary", "paper", "qualitative_ranking"),
+    *("runtime", "runtime_summary", "paper", "qualitative_ranking"),
 )
 NO_GOLD = "nobody marked the domain in it, so there is no gold standard, frontier, SAD or half-gap"
 OF_SWEEP = ("dataset", "model", "unlearner", "selector")
@@ -76,11 +76,6 @@ def cells(axes: Config) -> list[dict[str, Any]]:
     names = ("dataset", "model", "seed")
     values = product(*(axes[f"{name}s"] for name in names))
     return [dict(zip(names, cell, strict=True)) for cell in values]
-
-
-def predicted(config: Config) -> list[dict[str, Any]]:
-    """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
-    return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
 
 
 def expand(axes: Config, pattern: str, arms: Iterable[str] = ()) -> list[str]:

@@ -27,11 +27,6 @@ def ranked(config: Config, tokens: bool = False) -> list[str]:
     return list(of_texts(config, config["grid"], tokens)["selectors"])
 
 
-def foreseen(config: Config) -> list[str]:
-    """Return the grid's selectors of which counting words foresees what their lists do."""
-    return [name for name in config["grid"]["selectors"] if kind_of(config, name).foreseen]
-
-
 def by_chance(config: Config) -> dict[str, bool]:
     """Return of every selector of the grid whether it ranks texts by chance."""
     return {name: kind_of(config, name).by_chance for name in config["grid"]["selectors"]}

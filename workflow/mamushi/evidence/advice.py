@@ -60,7 +60,7 @@ def read_results(
         do = "make it first: mamushi run evidence"
         raise UserError(f"no {Path(paths.FRONTIER).name} of this run", where=root, do=do)
     beside = [path.with_name(Path(paths.PREDICTED).name) for path in files]
-    tables = [read_table(path, schemas.PREDICTED) for path in beside if path.is_file()]
+    tables = [read_table(path, None) for path in beside if path.is_file()]
     foreseen = [row for table in tables for row in table.to_pylist()]
     return [row for path in files for row in read_frontier(path)], foreseen
 

@@ -1,5 +1,4 @@
-"""Read the ranking of a forget set, show its two ends, and compare it with others: of selectors
-with each other, and of one selector with itself, refitted.
+"""Read the ranking of a forget set, show its two ends, and compare it with itself, refitted.
 
 Refits say how far chance decides a list. The rankings are that of the scores and those of their
 whole refits (``selection/refits.py``), R in all. The frequency of a text at a budget is the share
@@ -9,7 +8,6 @@ other text of the list is a toss-up.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -166,18 +164,3 @@ def stability_columns(
         "frequency": np.ravel([frequency[first] for frequency in frequencies]),
     }
     return columns, summary
-
-
-def agreement_rows(ranks: Mapping[str, Ranks], budgets: Iterable[float]) -> list[dict[str, Any]]:
-    """Return the rows of the table ``agreement`` but for the cell, of each pair of selectors, by
-    their ``ranks`` (n1,) of the same texts. By chance two lists of K share K / n1."""
-    rows = []
-    for first, second in combinations(ranks, 2):
-        ours, theirs = ranks[first], ranks[second]
-        correlation = spearman(ours.astype(np.float64), theirs.astype(np.float64))
-        for beta in sorted(map(float, budgets)):
-            k = budget_size(beta, len(ours))
-            both = int(((ours <= k) & (theirs <= k)).sum())
-            row = {"first": first, "second": second, "beta": beta, "removed": k}
-            rows.append({**row, "shared": both / k if k else None, "spearman": correlation})
-    return rows

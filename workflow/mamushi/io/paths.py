@@ -60,7 +60,6 @@ CALIBRATION = CELL + "/calibration.parquet"  # checks of them
 FRONTIER = CELL + "/frontier.parquet"  # expected removal and preservation
 PREDICTED = CELL + "/predicted.parquet"  # what retraining is predicted to do
 DIAGNOSTICS = CELL + "/diagnostics.parquet"  # what the scores look like
-AGREEMENTS = CELL + "/agreement.parquet"  # how alike the selectors rank
 GEOMETRY = CELL + "/geometry.parquet"  # how the embeddings stretch
 RANKING = CELL + "/ranking.html"  # a page to browse the ranking
 

@@ -225,15 +225,6 @@ auc_fold_mean float64?, auc_fold_sd float64?, auc_fold_min float64?, auc_fold_ma
 ece float64?: Expected calibration error over 15 bins of equal size, with the log prior odds added.
 fold_offset float64?, ties int64""")
 
-AGREEMENT = table("""agreement: How alike two selectors rank the forget texts: a row per cell, pair
-and budget of the grid. Ties of a score go by id.
-dataset string, model string, seed int64
-first string: Name of a selector of the grid, or of `evidence.compared`.
-second string: Name of the other one.
-beta float64, removed int64
-shared float64?: Share of the first `removed` texts that both lists have; β by chance.
-spearman float64?: Rank correlation of the two whole rankings; null of a single text.""")
-
 GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a row per cell and
 number k of leading components. Each domain less its own mean, then every vector at length 1.
 dataset string, model string, seed int64
@@ -276,12 +267,6 @@ removal float64±: KL(p1 ‖ p−S) in nats per text: how badly what remains pre
 preservation float64±: KL(p2 ‖ p−S), the same for retain texts; less is better kept.
 removal_true float64?: What the removal achieves by the exact ratio; null where no truth is known.
 preservation_true float64?: The same of preservation.""")
-
-PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
-of the texts that remain; of no selector that has read the words by which it is predicted.
-dataset string, model string, seed int64, selector string, beta float64
-removed int64: Texts, or tokens of a selector of tokens.
-recovered float64?: Share of the gap in forget NLL from the model of all texts to that of none.""")
 
 ADVICE = table("""advice: Recommended budgets: means over seeds, and null, with a reason, where none
 can be stood by.

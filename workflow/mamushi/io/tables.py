@@ -66,8 +66,10 @@ def _cast(kind: Table, columns: Columns) -> pa.Table:
     return table.select(schema.names).cast(schema)
 
 
-def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read an artifact and check it against its schema.
+def read_table(
+    path: str | Path, kind: Table | None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read an artifact and check it against its schema; one of a room has none here.
 
     Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
     """

@@ -11,6 +11,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from pathlib import Path
 from typing import TypeVar
 
@@ -118,12 +119,10 @@ def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> It
         # In this thread, which an interruption ends at once.
         yield from map(compute, items)
         return
-    from concurrent.futures import ThreadPoolExecutor
-
     torch = sys.modules.get("torch")
     # A new thread does not take that over from the one before.
     one = (torch.set_num_threads, (1,)) if torch else (None, ())
-    with ThreadPoolExecutor(workers, "", *one) as pool:
+    with futures.ThreadPoolExecutor(workers, "", *one) as pool:
         yield from pool.map(compute, items)
 
 

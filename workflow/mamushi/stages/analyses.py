@@ -2,8 +2,6 @@
 
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config, setting
-from mamushi.errors import UserError
-from mamushi.io.domains import EVALUATION, INFERENCE
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
@@ -15,10 +13,8 @@ def frontier_budgets(config: Config) -> list[float]:
 
 
 def described_selectors(config: Config) -> list[str]:
-    """Return the selectors whose scores are described: that of the ratio, the grid's, and further
-    ones that are ranked to be compared alone."""
-    names = [config["removal"]["ratio"], *of_selectors.ranked(config)]
-    return list(dict.fromkeys([*names, *config["evidence"]["compared"]]))
+    """Return the selectors whose scores are described: that of the ratio and the grid's."""
+    return list(dict.fromkeys([config["removal"]["ratio"], *of_selectors.ranked(config)]))
 
 
 class Calibrate(Cell):
@@ -76,55 +72,6 @@ def calibrate(
     print(f"{out}: {verdict['words']}")
 
 
-class Predict(Cell):
-    """``max_length`` is where trainings cut texts, ``of_tokens`` are the selectors that rank tokens
-    and read the words by which one predicts without held-out texts."""
-
-    selectors: list[str] = setting(of_selectors.foreseen)
-    budgets: list[float] = setting(frontier_budgets)
-    max_length: int = setting("models.{model}.training.max_length")
-    of_tokens: list[str] = setting(lambda config: of_selectors.ranked(config, tokens=True))
-
-
-def predict(
-    *,
-    examples: Input,
-    tokens: Input,
-    scores: list[Input] = (),  # type: ignore[assignment]
-    out: Output,
-    settings: Predict,
-    job: Job,
-) -> None:
-    """Predict what retraining without each list would do, by a unigram model of what remains.
-    ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
-    from mamushi.data.labels import group_codes
-    from mamushi.evidence.predicted import Proxy, predictions
-    from mamushi.io.tables import ranked
-    from mamushi.lm.tokens import read_tokens
-
-    ranked_texts, held_out = (
-        read_tokens(tokens, examples, section, settings.max_length)
-        for section in (INFERENCE, EVALUATION)
-    )
-    has_held_out = len(set(held_out.domains)) == 2
-    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
-    rows, reason = [], None
-    try:
-        groups = group_codes(ranked(examples, "group")["group"])
-        proxy = Proxy(ranked_texts, held_out if has_held_out else None, groups)
-    except UserError as error:
-        reason = error.problem
-    else:
-        for name, path in zip(settings.selectors, scores, strict=True):
-            if has_held_out or name not in settings.of_tokens:
-                kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
-                table = parquet.read_table(path, kind)
-                predicted = predictions(proxy, table, budgets)
-                rows += [{**settings.cell, "selector": name, **row} for row in predicted]
-    metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
-    parquet.write_table(out, schemas.PREDICTED, rows, metadata=metadata)
-
-
 class Frontier(Cell):
     """``by_chance`` says of each selector whether it ranks without a look at the texts."""
 
@@ -171,45 +118,26 @@ def frontier(
 
 
 class Describe(Cell):
-    """``selectors`` are those of all scores. The ``ratio``'s and the grid's, which are ``ranked``,
-    are looked at one by one, the lists at ``budgets`` of ``ranked`` and ``compared`` ones pair by
-    pair."""
+    """The selectors whose scores are described."""
 
     selectors: list[str] = setting(described_selectors)
-    ratio: str = setting("removal.ratio")
-    ranked: list[str] = setting(of_selectors.ranked)
-    compared: list[str] = setting("evidence.compared")
-    budgets: list[float] = setting("grid.budgets")
 
 
 def describe(
-    *,
-    scores: list[Input],
-    calibrated: Input,
-    diagnostics: Output,
-    agreement: Output,
-    settings: Describe,
-    job: Job,
+    *, scores: list[Input], calibrated: Input, diagnostics: Output, settings: Describe, job: Job
 ) -> None:
     """Describe the scores of a run, in the order of the settings' ``selectors``: spread, separation
-    of the domains, calibration, folds; and how alike the selectors rank."""
+    of the domains, calibration, folds."""
     from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.diagnostics import diagnose
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.evidence.ranking import agreement_rows
 
-    ratio, metadata = read_calibrated(calibrated), {"provenance": job.origin}
-    files = dict(zip(settings.selectors, scores, strict=True))
-    rows, ranks = [], {}
-    for name in dict.fromkeys([settings.ratio, *settings.ranked]):
-        row = diagnose(read_scores(files[name], groups=ratio.groups), ratio.texts)
+    ratio, rows = read_calibrated(calibrated), []
+    for name, path in zip(settings.selectors, scores, strict=True):
+        row = diagnose(read_scores(path, groups=ratio.groups), ratio.texts)
         rows.append({**settings.cell, "selector": name, **row})
-    for name in [*settings.ranked, *settings.compared]:
-        column = parquet.read_table(files[name], schemas.SCORES, ["rank"])["rank"]
-        ranks[name] = column.drop_null().to_numpy()
-    pairs = [{**settings.cell, **pair} for pair in agreement_rows(ranks, settings.budgets)]
+    metadata = {"provenance": job.origin}
     parquet.write_table(diagnostics, schemas.DIAGNOSTICS, rows, metadata=metadata)
-    parquet.write_table(agreement, schemas.AGREEMENT, pairs, metadata=metadata)
 
 
 class Geometry(Cell):

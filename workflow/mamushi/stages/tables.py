@@ -14,13 +14,12 @@ from mamushi.config.kinds import Config, Settings, refuse, setting
 from mamushi.config.selectors import of_texts
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi.running.stage import Job, Output
+from mamushi.running.stage import Job, Output, stages
 from mamushi.stages._io import parquet, schemas
 
 OF_CELLS = {
     **{"frontier": paths.FRONTIER, "calibration": paths.CALIBRATION},
-    **{"diagnostics": paths.DIAGNOSTICS, "agreement": paths.AGREEMENTS},
-    "geometry": paths.GEOMETRY,
+    **{"diagnostics": paths.DIAGNOSTICS, "geometry": paths.GEOMETRY},
 }
 """Tables of evidence that join those of the cells."""
 
@@ -167,11 +166,18 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     parquet.publish(out_folder, [(schemas.GENERATIONS, generations)], job.origin)
 
 
+def predicted_cells(config: Config) -> list[dict[str, Any]]:
+    """Return the cells of the grid whose retraining a room predicts: those with a tokenizer."""
+    cells = grid.cells(config["grid"]) if "predict" in stages() else []
+    return [cell for cell in cells if not grid.no_language_model(config, cell["model"])]
+
+
 def evidence_files(config: Config) -> list[str]:
     """Return what scores and embeddings tell of all cells."""
     refuse(grid.no_gold(config, config["grid"]))
     files = (grid.expand(config["grid"], pattern) for pattern in OF_CELLS.values())
-    return [*chain(*files), *(paths.PREDICTED.format(**cell) for cell in grid.predicted(config))]
+    predicted = (paths.PREDICTED.format(**cell) for cell in predicted_cells(config))
+    return [*chain(*files), *predicted]
 
 
 class EvidenceSettings(Settings):
@@ -180,7 +186,7 @@ class EvidenceSettings(Settings):
     from."""
 
     cells: list[dict[str, Any]] = setting(lambda config: grid.cells(config["grid"]))
-    predicted: list[dict[str, Any]] = setting(grid.predicted)
+    predicted: list[dict[str, Any]] = setting(predicted_cells)
     selector: str = setting("removal.ratio")
     targets: dict[str, float] = setting("evidence.targets")
     chains: dict[str, list[str]] = setting(
@@ -203,7 +209,8 @@ def evidence(
     cells, selector = settings.cells, settings.selector
     kinds = {getattr(schemas, name.upper()): pattern for name, pattern in OF_CELLS.items()}
     joined = {kind: joined_table(kind, kinds[kind], cells, root) for kind in kinds}
-    predicted = joined_table(schemas.PREDICTED, paths.PREDICTED, settings.predicted, root)
+    foreseen = (paths.under(root, paths.PREDICTED, **cell) for cell in settings.predicted)
+    predicted = [row for path in foreseen for row in parquet.read_table(path, None).to_pylist()]
     curves = [read_frontier(paths.under(root, paths.FRONTIER, **cell)) for cell in cells]
     targets = [(name, settings.targets[name]) for name in TARGETS if name in settings.targets]
     rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
@@ -212,10 +219,9 @@ def evidence(
     ends = [row for run in runs for row in end_rows(root, run)]
     results = {
         **joined,
-        schemas.PREDICTED: predicted,
         schemas.QUALITATIVE_RANKING: ends,
         schemas.RUNTIME: costs,
-        schemas.ADVICE: advice([*chain(*curves)], targets, predicted.to_pylist()),
+        schemas.ADVICE: advice([*chain(*curves)], targets, predicted),
         schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], selector),
         schemas.RUNTIME_SUMMARY: runtime_summary(costs),
     }

@@ -18,6 +18,7 @@ from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.registry import tree
+from mamushi.stages.tables import predicted_cells
 from mamushi_cluster.commands import _run
 from mamushi_curate.pipeline import fits_one_process, open_pipeline
 
@@ -95,7 +96,7 @@ def _rank_by_workflow(args: argparse.Namespace, config: Mapping[str, Any]) -> in
     labelled = [cell for cell in cells if cell not in corpora]
     patterns = [(paths.RANKING, cells)]
     if not args.quick:
-        predicted = [cell for cell in labelled if not grid.no_language_model(config, cell["model"])]
+        predicted = [cell for cell in predicted_cells(config) if cell in labelled]
         patterns += [(paths.FRONTIER, labelled), (paths.PREDICTED, predicted)]
     targets = ["removals", *(path.format(**cell) for path, several in patterns for cell in several)]
     return _run.run(targets, [args.out, QUICK] if args.quick else [args.out], args)

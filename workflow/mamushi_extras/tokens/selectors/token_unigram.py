@@ -44,7 +44,7 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     import numpy as np
 
     from mamushi.selection.folds import stratified_folds
-    from mamushi.selection.unigram import token_counts, vocabulary
+    from mamushi_extras.evidence.unigram import token_counts, vocabulary
 
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)

@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.predicted import Proxy, predictions
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.unigram import PRIOR
+from mamushi_extras.evidence.predicted import Proxy, predictions
+from mamushi_extras.evidence.unigram import PRIOR
 from mamushi_extras.tokens.masks import highest_spans
 
 N1, N2, V = 12, 14, 15

@@ -1,6 +1,6 @@
 """What a removal would do to retrained models, foreseen without a training.
 
-A unigram model of the texts that remain stands for the language model (``selection.unigram``): what
+A unigram model of the texts that remain stands for the language model (``unigram``): what
 a removal adds to its NLL of forget texts, as a share of the *gap*, which is what it adds when all
 of them go. It reads held-out texts or, where nothing is held out, the texts of each of five folds
 by the others.
@@ -21,7 +21,7 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.removals import budget_size
-from mamushi.selection.unigram import nll, token_counts, vocabulary
+from mamushi_extras.evidence.unigram import nll, token_counts, vocabulary
 
 PROXY_FOLDS = 5
 Positions = NDArray[np.int64]

@@ -1,0 +1,30 @@
+# What scores tell beside what the paper asks of them: what retraining is predicted to do, and how
+# alike the selectors rank.
+from mamushi_extras.evidence.stages import agreement_files, foreseen, predicted_files
+
+EXTRA_TABLES["predicted"] = ("Evidence", ["predicted"], predicted_files)
+EXTRA_TABLES["agreement"] = ("Evidence", ["agreement"], agreement_files)
+OF_EVIDENCE += [
+    paths.TABLE.replace("{table}", table) for table in ("predicted", "agreement")
+]
+
+
+# For texts that a language model reads.
+rule predict:
+    input:
+        **arm_files("tokens", arm="gold"),
+        examples=paths.EXAMPLES,
+        scores=[grid.ranking_pattern(config, name) for name in foreseen(config)],
+    output:
+        out=paths.PREDICTED,
+    log:
+        "results/logs/predict/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("predict", *CELL),
+    shell:
+        "exec python -m mamushi predict --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --scores {input.scores:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,132 @@
+"""What retraining is predicted to do, and how alike the selectors rank."""
+
+from pathlib import Path
+from typing import Any
+
+from mamushi.config import grid
+from mamushi.config.kinds import Config, Settings, refuse, setting
+from mamushi.config.selectors import kind_of, ranked
+from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi.io.domains import EVALUATION, INFERENCE
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
+from mamushi.stages._models import Cell
+from mamushi.stages.analyses import frontier_budgets
+from mamushi.stages.tables import predicted_cells
+
+
+def foreseen(config: Config) -> list[str]:
+    """Return the grid's selectors of which counting words foresees what their lists do."""
+    names = config["grid"]["selectors"]
+    return [name for name in names if getattr(kind_of(config, name).code, "FORESEEN", True)]
+
+
+class Predict(Cell):
+    """``max_length`` is where trainings cut texts, ``of_tokens`` are the selectors that rank tokens
+    and read the words by which one predicts without held-out texts."""
+
+    selectors: list[str] = setting(foreseen)
+    budgets: list[float] = setting(frontier_budgets)
+    max_length: int = setting("models.{model}.training.max_length")
+    of_tokens: list[str] = setting(lambda config: ranked(config, tokens=True))
+
+
+def predict(
+    *,
+    examples: Input,
+    tokens: Input,
+    scores: list[Input] = (),  # type: ignore[assignment]
+    out: Output,
+    settings: Predict,
+    job: Job,
+) -> None:
+    """Predict what retraining without each list would do, by a unigram model of what remains.
+    ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
+    from mamushi.data.labels import group_codes
+    from mamushi.lm.tokens import read_tokens
+    from mamushi_extras.evidence.predicted import Proxy, predictions
+    from mamushi_extras.evidence.schemas import PREDICTED
+
+    ranked_texts, held_out = (
+        read_tokens(tokens, examples, section, settings.max_length)
+        for section in (INFERENCE, EVALUATION)
+    )
+    has_held_out = len(set(held_out.domains)) == 2
+    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
+    rows, reason = [], None
+    try:
+        groups = group_codes(parquet.ranked(examples, "group")["group"])
+        proxy = Proxy(ranked_texts, held_out if has_held_out else None, groups)
+    except UserError as error:
+        reason = error.problem
+    else:
+        for name, path in zip(settings.selectors, scores, strict=True):
+            if has_held_out or name not in settings.of_tokens:
+                kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
+                table = parquet.read_table(path, kind)
+                rows += [
+                    {**settings.cell, "selector": name, **row}
+                    for row in predictions(proxy, table, budgets)
+                ]
+    metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
+    parquet.write_table(out, PREDICTED, rows, metadata=metadata)
+
+
+def predicted_files(config: Config) -> list[str]:
+    """Return what is predicted of all cells."""
+    refuse(grid.no_gold(config, config["grid"]))
+    return [paths.PREDICTED.format(**cell) for cell in predicted_cells(config)]
+
+
+class Predicted(Settings):
+    """The cells of which something is predicted."""
+
+    cells: list[dict[str, Any]] = setting(predicted_cells)
+
+
+def predicted(
+    *, root: Path = paths.RESULTS, out_folder: Output, settings: Predicted, job: Job
+) -> None:
+    """Join what retraining is predicted to do in each cell."""
+    from mamushi.evidence.tables import joined_table
+    from mamushi_extras.evidence.schemas import PREDICTED
+
+    table = joined_table(PREDICTED, paths.PREDICTED, settings.cells, root)
+    parquet.publish(out_folder, [(PREDICTED, table)], job.origin)
+
+
+def compared_axes(config: Config) -> dict[str, Any]:
+    """Return the grid with its selectors of texts and those that are ranked to be compared."""
+    names = [*ranked(config), *config["evidence"]["compared"]]
+    return {**config["grid"], "selectors": list(dict.fromkeys(names))}
+
+
+def agreement_files(config: Config) -> list[str]:
+    """Return the rankings that are compared."""
+    refuse(grid.no_gold(config, config["grid"]))
+    return grid.expand(compared_axes(config), paths.SCORES)
+
+
+class Agreement(Settings):
+    """Axes of what is compared."""
+
+    grid: dict[str, Any] = setting(compared_axes)
+
+
+def agreement(
+    *, root: Path = paths.RESULTS, out_folder: Output, settings: Agreement, job: Job
+) -> None:
+    """Tell how alike the selectors of each cell rank."""
+    from mamushi_extras.evidence.agreement import agreement_rows
+    from mamushi_extras.evidence.schemas import AGREEMENT
+
+    rows: list[dict[str, Any]] = []
+    for cell in grid.cells(settings.grid):
+        ranks = {}
+        for name in settings.grid["selectors"]:
+            path = paths.under(root, paths.SCORES, **cell, selector=name)
+            rank = parquet.read_table(path, schemas.SCORES, ["rank"])["rank"]
+            ranks[name] = rank.drop_null().to_numpy()
+        rows += [{**cell, **pair} for pair in agreement_rows(ranks, settings.grid["budgets"])]
+    parquet.publish(out_folder, [(AGREEMENT, rows)], job.origin)
