@@ -11,7 +11,6 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent import futures
 from pathlib import Path
 from typing import TypeVar
 
@@ -116,13 +115,14 @@ def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> It
     ``compute`` is called in threads, and has to hold no state that two items share."""
     workers = min(int(os.environ.get(WORKERS, "1")), len(items))
     if workers < 2:
-        # In this thread, which an interruption ends at once.
-        yield from map(compute, items)
+        yield from map(compute, items)  # In this thread, which an interruption ends at once.
         return
     torch = sys.modules.get("torch")
     # A new thread does not take that over from the one before.
     one = (torch.set_num_threads, (1,)) if torch else (None, ())
-    with futures.ThreadPoolExecutor(workers, "", *one) as pool:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers, "", *one) as pool:
         yield from pool.map(compute, items)
 
 
