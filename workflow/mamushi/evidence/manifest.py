@@ -57,18 +57,17 @@ def manifest(
     the ``selector`` and the ``stability`` at this budget; all else is as in ``judge_list``."""
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed, order = removal_list(scores, duplicates, k), removal_order(scores, by_chance)
-    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    forget, withheld = np.asarray(pc.equal(scores["domain"], FORGET)), ratio.verdict["withheld"]
     n1, n2 = int(forget.sum()), int((~forget).sum())
     threshold = float(listed["score"][-1].as_py()) if k else None
-    also_retain: dict[str, Any] = {"estimate": None, "upper_bound": None}
+    also_retain: dict[str, float | None] = {"estimate": None, "upper_bound": None}
     if threshold is not None and order.region:
         codes = None if ratio.groups is None else ratio.groups[~forget]
-        score2 = scores["score"].to_numpy()[~forget]
-        also_retain = {**share_bound(score2, threshold, k / n1, codes)}
+        also_retain = share_bound(scores["score"].to_numpy()[~forget], threshold, k / n1, codes)
     curve = Frontier(ratio.table["log_ratio"].to_numpy(), forget, ratio.lost)
     counts = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     expected: dict[str, Any] = dict.fromkeys(counts)
-    for name, count in () if ratio.verdict["withheld"] else counts.items():
+    for name, count in () if withheld else counts.items():
         removed, preserved = curve.at(order, np.array([count]))
         expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
     judged = judge_list(
@@ -91,8 +90,5 @@ def manifest(
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         **judged,
         "also_retain": {**also_retain, "of": of},
-        "expected": {
-            **{"unit": "nats", "by": ratio.selector, "withheld": ratio.verdict["withheld"]},
-            **expected,
-        },
+        "expected": {"unit": "nats", "by": ratio.selector, "withheld": withheld, **expected},
     }

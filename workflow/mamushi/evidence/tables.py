@@ -22,8 +22,7 @@ from mamushi.io.tables import read_table
 _Row = Mapping[str, Any]
 
 PAPER = Path(__file__).with_name("paper.csv")
-"""The paper's numbers, of Sections "Training Diagnostics" and "Empirical Evidence for Anisotropy of
-LLM Embeddings": what each is of, as printed, and its column of ``diagnostics`` or key of
+"""What each number is of, as printed, and its column of ``diagnostics`` or key of
 ``geometry_summary``."""
 PAPER_RUNTIMES = Path(__file__).with_name("paper_runtimes.csv")
 """Table "Runtime of different data selection methods": seconds to select the top 60%."""
@@ -45,14 +44,13 @@ def cost_rows(
     there is no ranking."""
     names, rows = ("dataset", "model", "seed", "selector", "n_forget", "n_retain"), []
     for row in ({name: about[name] for name in names} for about in described):
-        chain = chains.get(row["selector"], [])
-        logs = [paths.under(root, paths.SCORE_LOG, **{**row, "selector": one}) for one in chain]
-        lines = [RANKED.findall(log.read_text("utf-8")) for log in logs if log.is_file()]
-        # A log does not say where results were there already.
-        seconds = np.array([pairs[-1] for pairs in lines if pairs], dtype=float).reshape(-1, 2)
-        is_known = len(seconds) == len(chain)
-        wall, cpu = seconds.sum(axis=0).tolist() if is_known else (None, None)
-        rows += [{**row, "wall_seconds": wall, "cpu_seconds": cpu}] if chain else []
+        if chain := chains.get(row["selector"]):
+            logs = [paths.under(root, paths.SCORE_LOG, **{**row, "selector": one}) for one in chain]
+            lines = [RANKED.findall(log.read_text("utf-8")) for log in logs if log.is_file()]
+            # A log does not say where results were there already.
+            seconds = np.array([pairs[-1] for pairs in lines if pairs], dtype=float)
+            costs = seconds.sum(axis=0).tolist() if len(seconds) == len(chain) else (None, None)
+            rows.append({**row, **dict(zip(("wall_seconds", "cpu_seconds"), costs, strict=True))})
     return rows
 
 
@@ -82,7 +80,7 @@ def paper_rows(
         if row["selector"] == selector
     ]
     frame = pd.DataFrame(geometry, columns=schemas.GEOMETRY.schema.names)
-    for key, of_run in frame.sort_values("k", kind="stable").groupby(cell, sort=False):
+    for key, of_run in frame.groupby(cell, sort=False):
         summary = geometry_summary(of_run.to_dict("list"))
         compared.append({**dict(zip(cell, key, strict=True)), **summary})
     printed = pd.read_csv(PAPER).to_dict("records")

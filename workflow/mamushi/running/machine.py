@@ -131,7 +131,7 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     """Compute within the block as the command of a stage does, to the same bits, in a process that
     has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
     and a GPU only if ``gpu``."""
-    import numpy  # noqa: F401
+    import scipy.linalg  # noqa: F401
     import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

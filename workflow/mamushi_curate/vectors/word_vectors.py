@@ -11,7 +11,6 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
 from mamushi.data.scripts import units
-from mamushi.selection.linear import blas
 
 LEAST = 2
 """Texts that have a word before it says which of them are alike."""
@@ -53,10 +52,8 @@ def fit_components(texts: Sequence[str], width: int) -> tuple[WordComponents, ND
     weigh = TfidfTransformer(sublinear_tf=True)
     x = weigh.fit_transform(counts[:, columns])
     sample = np.sort(np.random.default_rng(0).permutation(len(texts))[:FITTED])
-    # On one thread, because sums over threads round differently.
-    with blas().limit(limits=1):
-        model = TruncatedSVD(min(width, *x.shape), random_state=0).fit(x[sample])
-        vectors = model.transform(x)
+    model = TruncatedSVD(min(width, *x.shape), random_state=0).fit(x[sample])
+    vectors = model.transform(x)
     scale = vectors.std()
     scale = scale if scale > 0 else 1.0
     return WordComponents(columns, weigh.idf_, model.components_ / scale), vectors / scale

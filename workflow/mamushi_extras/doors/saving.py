@@ -33,7 +33,7 @@ from mamushi.selection.statistics import sums
 from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
 from mamushi_extras.doors.scorers import COMPONENTS, NGRAMS, UNITS, VECTORS
 from mamushi_extras.words.ngrams import count_ngrams
-from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
+from mamushi_extras.words.stacking import combine, embedding, fit_standardised, inner_scores, ngrams
 
 Weights = dict[str, NDArray[Any]]
 
@@ -63,7 +63,7 @@ def fit_vectors(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     """Fit ``mamushi_lr``."""
     if settings["solver"] == "sgd":
         return _of_vectors(linear.fit_sgd(task, settings), task.mean, task.scale)
-    return _of_vectors(linear.fit_exactly(task, settings["alpha"]).model, task.mean, task.scale)
+    return _of_vectors(linear.fit_exactly(task, settings["alpha"]), task.mean, task.scale)
 
 
 def fit_standard_sum(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
@@ -91,8 +91,7 @@ def fit_stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     scores = inner_scores(task, members, settings["folds"])
     ends = np.vstack([np.zeros(3), np.eye(3)])
     at_zero, *along = combine(scores, task.forget[task.train], ends)
-    decide, mean, scale = linear.fit_standardised(task, settings["prior"])
-    fits = [_of_vectors(decide.model, mean, scale)]
+    fits = [_of_vectors(*fit_standardised(task, settings["prior"]))]
     for kind, matrix in counts.items():
         fits.append(_of_words(task, kind, matrix, prior, "liblinear", 1e-2)[0])
     return _weighted_sum(fits, np.array(along) - at_zero, at_zero)
@@ -113,14 +112,14 @@ def _of_words(
     training = counts[task.train]
     columns, tfidf = np.unique(training.indices), TfidfTransformer(sublinear_tf=True)
     x = tfidf.fit_transform(training[:, columns])
-    decide = linear.logistic(x, task.forget[task.train], prior, *solver)
+    model = linear.logistic(x, task.forget[task.train], prior, *solver)
     weights: Weights = {
-        "intercept": decide.model.intercept_.astype(np.float64),
-        f"{kind}.weights": decide.model.coef_[0].astype(np.float64),
+        "intercept": model.intercept_.astype(np.float64),
+        f"{kind}.weights": model.coef_[0].astype(np.float64),
         f"{kind}.columns": columns.astype(np.int32),
         f"{kind}.rarity": tfidf.idf_,
     }
-    return weights, decide(x)
+    return weights, linear.decide(model, x)
 
 
 def _weighted_sum(parts: Sequence[Weights], factors: Sequence[float], shift: float) -> Weights:

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from mamushi.data.scripts import spaced
 from mamushi.selection.crossfit import Fit, Task
-from mamushi.selection.linear import logistic
+from mamushi.selection.linear import decide, logistic
 from mamushi_curate.vectors.word_vectors import hashed
 
 WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
@@ -32,7 +32,7 @@ def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: floa
     rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
     weights = [tfidf(matrix, task.train, (task.train, task.held_out)) for matrix in counts]
     x, unseen = (normalize(sparse.hstack(m, format="csr")) for m in zip(*weights, strict=True))
-    return logistic(x, task.forget[task.train], prior)(unseen), {}
+    return decide(logistic(x, task.forget[task.train], prior), unseen), {}
 
 
 def tfidf(

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Task, derive_seed
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.linear import fit_standardised, logistic
+from mamushi.selection.linear import decide, logistic
 from mamushi_extras.words.ngrams import tfidf
 
 INNER = 2**32 - 4  # Sets the seed of the inner folds apart from those of other draws.
@@ -20,12 +21,28 @@ Member = Callable[[Sequence[Task]], Sequence[Doubles]]
 """An estimator, which gives the held-out logits of each task, in their order."""
 
 
+def fit_standardised(
+    task: Task, prior: float
+) -> tuple[LogisticRegression, NDArray[np.float32], NDArray[np.float32]]:
+    """Return the model of embeddings that are standardised by the training rows in float32, with
+    their mean and scale (d,)."""
+    x = task.embeddings[task.train].astype(np.float32)
+    mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    # A constant column says nothing, and is left at zero.
+    scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf
+    mean, scale = mean.astype(np.float32), scale.astype(np.float32)
+    model = logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
+    return model, mean, scale
+
+
 def embedding(prior: float) -> Member:
     """Return the member that estimates by the standardised embedding."""
 
     def logits(task: Task) -> Doubles:
-        decide, mean, scale = fit_standardised(task, prior)
-        return task.score_held_out(lambda rows: decide((task.embeddings[rows] - mean) / scale))
+        model, mean, scale = fit_standardised(task, prior)
+        return task.score_held_out(
+            lambda rows: decide(model, (task.embeddings[rows] - mean) / scale)
+        )
 
     return lambda tasks: [logits(task) for task in tasks]
 
@@ -41,8 +58,8 @@ def ngrams(counts: sparse.csr_matrix, prior: float) -> Member:
         logits = []
         for task in tasks:
             train_rows, held_rows = (np.searchsorted(rows, p) for p in (task.train, task.held_out))
-            decide = logistic(x[train_rows], task.forget[task.train], prior, "liblinear", 1e-2)
-            logits.append(decide(x[held_rows]))
+            model = logistic(x[train_rows], task.forget[task.train], prior, "liblinear", 1e-2)
+            logits.append(decide(model, x[held_rows]))
         return logits
 
     return estimate
@@ -69,4 +86,4 @@ def combine(scores: Doubles, forget: NDArray[np.bool_], logits: Doubles) -> Doub
     """Calibrate members' ``logits`` (m, k) by a logistic regression on ``scores`` (n, k)."""
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
-    return logistic((scores - mean) / scale, forget, VARIANCE)((logits - mean) / scale)
+    return decide(logistic((scores - mean) / scale, forget, VARIANCE), (logits - mean) / scale)
