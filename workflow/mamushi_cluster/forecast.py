@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mamushi.config.kinds import Config
-from mamushi.config.sources import raw_size
+from mamushi.config.sources import files
 from mamushi.io import paths
 from mamushi.io.files import read_json
 from mamushi.registry import plugin
@@ -114,7 +114,7 @@ def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, fl
     if definition.get("sizes"):
         return dict(definition["sizes"])
     about = PUBLISHED["datasets"].get(definition["kind"], {"forget": UNKNOWN_FORGET})
-    total = about.get("texts") or raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
+    total = about.get("texts") or _raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
     shares = {"forget": about["forget"], "retain": 1 - about["forget"]}
     texts = {
         section: {domain: total * share * of_all for domain, of_all in shares.items()}
@@ -123,13 +123,17 @@ def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, fl
     return texts | ({"evaluation": about["evaluation"]} if "evaluation" in about else {})
 
 
+def _raw_size(dataset: Mapping[str, Any]) -> int:
+    return sum(path.stat().st_size for path in map(Path, files(dataset)) if path.is_file())
+
+
 def mean_tokens(config: Config, dataset: str, cut: float) -> float:
     """Return the mean tokens of a text that is cut at ``cut``."""
     definition = config["datasets"][dataset]
     if published := PUBLISHED["datasets"].get(definition["kind"]):
         return min(cut, float(published["tokens"]))
     texts = sum(sum(section.values()) for section in expected_texts(config, dataset).values())
-    return min(cut, (raw_size(definition) / texts or BYTES_OF_A_TEXT) / BYTES_OF_A_TOKEN)
+    return min(cut, (_raw_size(definition) / texts or BYTES_OF_A_TEXT) / BYTES_OF_A_TOKEN)
 
 
 class Job(NamedTuple):

@@ -66,9 +66,9 @@ def begin(config: Config) -> None:
         _closing.enter_context(warm.start_server([*warm.LIBRARIES, *OF_JOBS, *sorted(modules)]))
 
 
-def end(configfiles: Iterable[str | Path], config: Config) -> None:
+def end(configfiles: Iterable[str | Path]) -> None:
     """Close a run after its last job, and report on it."""
-    print_start_page(configfiles, config)
+    print_start_page(configfiles)
     _closing.close()
 
 
@@ -90,10 +90,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
-def print_start_page(configfiles: Iterable[str | Path] = (), config: Config | None = None) -> None:
+def print_start_page(configfiles: Iterable[str | Path] = ()) -> None:
     """Make the start page of what is there now, also after a failure, for a run with these
-    configurations, which are ``config`` together, and say where it is. A rule would have to name
-    its inputs beforehand, and know the targets; a run must not fail for a page."""
+    configurations, and say where it is. A rule would have to name its inputs beforehand."""
     from mamushi.registry import additions
 
     # A command of this folder takes its `mine.yaml` by itself.
@@ -101,7 +100,7 @@ def print_start_page(configfiles: Iterable[str | Path] = (), config: Config | No
     names = [] if names == [str(MINE)] else names
     for write in additions("start_page"):
         try:
-            if page := write(Path("results"), names, config):
+            if page := write(Path("results"), names):
                 print(f"Start page: {page}", file=sys.stderr, flush=True)
         except Exception as error:
             print(f"No start page: {error}", file=sys.stderr, flush=True)

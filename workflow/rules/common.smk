@@ -37,7 +37,6 @@ def explained(function, *args):
 
 config.update(explained(complete, config))
 if workflow.is_main_process:
-    explained(sources.require_copies, config)
     explained(record.require_forced, config, sys.argv)
 if file := os.environ.get(hooks.CONFIG_TO):
     write_json(file, config)

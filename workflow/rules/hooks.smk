@@ -17,7 +17,7 @@ def end(succeeded):
         if sweeps and not all(map(os.path.exists, tables.gap_files(config))):
             do = "run the same command again"
             print(f"finer budgets are still to be measured: {do}", file=sys.stderr)
-    hooks.end(workflow.overwrite_configfiles, config)
+    hooks.end(workflow.overwrite_configfiles)
 
 
 # For a workflow that imports this one: Snakemake skips hooks of a module.

@@ -46,11 +46,11 @@ onstart:
 
 
 onsuccess:
-    hooks.end([], config)
+    hooks.end([])
 
 
 onerror:
-    hooks.end([], config)
+    hooks.end([])
 """
 COMMAND = """
 import sys

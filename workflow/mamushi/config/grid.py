@@ -20,6 +20,8 @@ EVIDENCE_TABLES = (
     *("runtime", "runtime_summary", "paper", "qualitative_ranking"),
 )
 NO_GOLD = "nobody marked the domain in it, so there is no gold standard, frontier, SAD or half-gap"
+MEASURED = ("gold", "beta0", arms.RETRAINED)
+"""Arms of every cell that is retrained: its ends, and a model at each budget."""
 OF_SWEEP = ("dataset", "model", "unlearner", "selector")
 """Wildcards of a sweep of ``unlearning``."""
 
@@ -71,11 +73,16 @@ def axes(config: Config, section: str) -> dict[str, Any]:
     return {name: values[name] for name in names}
 
 
+def combinations(axes: Config, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return every combination of the values that axes have of wildcards of these names."""
+    names = [*names]
+    values = product(*(axes[f"{name}s"] for name in names))
+    return [dict(zip(names, chosen, strict=True)) for chosen in values]
+
+
 def cells(axes: Config) -> list[dict[str, Any]]:
     """Return every dataset, model and seed, as the wildcards of a run's folder."""
-    names = ("dataset", "model", "seed")
-    values = product(*(axes[f"{name}s"] for name in names))
-    return [dict(zip(names, cell, strict=True)) for cell in values]
+    return combinations(axes, ("dataset", "model", "seed"))
 
 
 def expand(axes: Config, pattern: str, arms: Iterable[str] = ()) -> list[str]:
@@ -84,15 +91,7 @@ def expand(axes: Config, pattern: str, arms: Iterable[str] = ()) -> list[str]:
     values = {**axes, "betas": [paths.beta(budget) for budget in axes.get("budgets", ())]}
     values["arms"] = [name for arm in arms for name in expand(axes, arm)]
     names = re.findall(r"\{(\w+)\}", pattern)
-    every = product(*(values[f"{name}s"] for name in names))
-    files = (pattern.format(**dict(zip(names, one, strict=True))) for one in every)
-    return [*dict.fromkeys(files)]
-
-
-def measurements(axes: Config, pattern: str = paths.PERPLEXITY) -> list[str]:
-    """Return the perplexity of every cell, at its ends and at each budget, or what else they
-    have."""
-    return expand(axes, pattern, ["gold", "beta0", arms.RETRAINED])
+    return [*dict.fromkeys(pattern.format(**one) for one in combinations(values, names))]
 
 
 def ranking_pattern(config: Config, selector: str) -> str:
@@ -111,8 +110,8 @@ def lists(config: Config, axes: Config) -> list[str]:
     """Return the product: the lists of every cell, selector and budget, of texts to remove or of
     tokens to mask, and their manifests, at all ``budgets`` of the configuration: one job writes
     them all."""
-    texts, every = of_texts(config, axes), {"budgets": budgets(config)}
-    tokens = of_texts(config, axes, tokens=True)
+    texts, tokens = of_texts(config, axes), of_texts(config, axes, tokens=True)
+    every = {"budgets": budgets(config)}
     return [
         *(expand(texts, paths.REMOVAL) + expand(texts | every, paths.MANIFEST)),
         *(expand(tokens, paths.SPANS) + expand(tokens | every, paths.SPANS_MANIFEST)),
@@ -131,16 +130,15 @@ def sweeps(config: Config) -> list[dict[str, Any]]:
     """Return every sweep of ``unlearning``: its wildcards, and the ``budgets`` at which this run
     measures it. These are the configured ones and, where an earlier run measured them, the finer
     ones around the crossing that it chose."""
-    unlearning, swept = config["unlearning"], []
-    keys = ("budgets", "seeds", "fine", "target")
-    for names in product(*(unlearning[f"{name}s"] for name in OF_SWEEP)):
-        sweep = dict(zip(OF_SWEEP, names, strict=True))
+    unlearning, keys = config["unlearning"], ("budgets", "seeds", "fine", "target")
+    swept = combinations(unlearning, OF_SWEEP)
+    for sweep in swept:
         path, added = Path(paths.SWEEP.format(**sweep)), list[float]()
         if path.is_file():
-            measured = (earlier := read_json(path))["provenance"]["settings"]
-            is_current = all(measured.get(key) == unlearning[key] for key in keys)
-            added = earlier["added"] if is_current else []
-        swept.append({**sweep, "budgets": sorted({*unlearning["budgets"], *added})})
+            settings = (earlier := read_json(path))["provenance"]["settings"]
+            if all(settings.get(key) == unlearning[key] for key in keys):
+                added = earlier["added"]
+        sweep["budgets"] = sorted({*unlearning["budgets"], *added})
     return swept
 
 
@@ -149,16 +147,13 @@ def unlearned_lists(config: Config) -> list[str]:
 
     Raises ``UserError`` when there is no such list, one without a path, or no model or dataset with
     which it could be unlearned and measured."""
-    unlearning = config["unlearning"]
-    lists = unlearning["lists"]
+    unlearning, lists = config["unlearning"], config["unlearning"]["lists"]
     unset = [f"unlearning.lists.{name}: {NO_PATH}" for name, path in lists.items() if path is None]
     none = [] if lists else ["unlearning.lists: no list is named; name a file with the ids"]
     refuse([*none, *unset, *hindrances(config, unlearning, is_retrained=False)])
-    files = [
-        paths.PERPLEXITY.format(**cell, arm=arms.starting_endpoint(config, cell["model"]))
-        for cell in cells(unlearning)
-    ]
-    listed = expand(unlearning, arms.LISTED)
+    files, listed = list[str](), expand(unlearning, arms.LISTED)
+    for model, start in starts(config, "unlearning").items():
+        files += expand({**unlearning, "models": [model]}, paths.PERPLEXITY, [start])
     for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD):
         files += expand(unlearning, pattern, listed)
     return files

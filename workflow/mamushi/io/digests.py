@@ -19,8 +19,7 @@ from typing import Any
 
 from mamushi import __version__
 from mamushi.errors import UserError
-from mamushi.io.copies import COPY_RECEIPT
-from mamushi.io.files import read_json, reading, sha256, write_text
+from mamushi.io.files import reading, sha256, write_text
 
 PACKAGES = (
     *("torch", "transformers", "accelerate", "tokenizers", "safetensors"),
@@ -62,17 +61,8 @@ def _state(path: str | os.PathLike[str]) -> tuple[str, float]:
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 by name of files that come from outside, so that another one runs again
     what reads it, whatever its date; a dry run does without those that are not there yet. More than
-    ``MANY`` have one together. Raises ``UserError`` for a copy that is not what was fetched."""
-    digests: dict[str, str] = {}
-    for path in map(Path, filter(os.path.isfile, paths)):
-        is_copied = path.name == COPY_RECEIPT
-        fetched = read_json(path)["files"] if is_copied else {path.name: {}}
-        for name, about in fetched.items():
-            file = path.with_name(name)
-            digests[file.name] = of(file) if file.is_file() else ""
-            if is_copied and digests[file.name] != about["sha256"]:
-                do = "mamushi check fetches it again"
-                raise UserError("has changed since it was fetched", where=file, do=do)
+    ``MANY`` have one together."""
+    digests = {os.path.basename(path): of(path) for path in filter(os.path.isfile, paths)}
     if len(digests) <= MANY:
         return digests
     lines = "".join(f"{digests[name]} {name}\n" for name in sorted(digests))

@@ -33,7 +33,7 @@ def sad_files(config: Config, study: str | None = None) -> list[str]:
     """Return the perplexities and rankings of the grid, or of a study."""
     compared = axes(config, study)
     refuse(grid.hindrances(config, compared))
-    files = grid.measurements(compared)
+    files = grid.expand(compared, paths.PERPLEXITY, grid.MEASURED)
     for selector in compared["selectors"]:
         files += grid.expand(compared, grid.ranking_pattern(config, selector))
     return files
@@ -117,7 +117,8 @@ def gap_files(config: Config) -> list[str]:
     unlearning = config["unlearning"]
     refuse(grid.hindrances(config, unlearning))
     swept = chain(*(sweep_files(config, sweep) for sweep in grid.sweeps(config)))
-    curves = [*dict.fromkeys(swept), *grid.measurements(unlearning)]
+    retrained = grid.expand(unlearning, paths.PERPLEXITY, grid.MEASURED)
+    curves = [*dict.fromkeys(swept), *retrained]
     nll = [path.replace("perplexity.parquet", "nll.parquet") for path in curves]
     return [*curves, *nll, *grid.expand(unlearning, paths.EXAMPLES)]
 

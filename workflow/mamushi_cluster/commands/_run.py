@@ -52,7 +52,8 @@ def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder: the given ones, else `mine.yaml`;
     none where the profile names its own, or the folder has Snakemake's. Raises ``UserError`` where
     it has none: the paper's grid is not to start by an oversight."""
-    if args.configfile or sets(args.profile, "configfile"):
+    profiles = profile_folder(args.profile).glob("*.yaml")
+    if args.configfile or any("configfile" in read(path) for path in profiles):
         return [*(args.configfile or ())]
     if MINE.is_file() or Path("config.yaml").is_file():
         return [MINE] * MINE.is_file()
@@ -65,11 +66,6 @@ def profile_folder(name: str) -> Path:
     Snakemake may know, that name."""
     ours = tree() / "profiles" / name
     return ours if ours.is_dir() and not Path(name).is_dir() else Path(name)
-
-
-def sets(profile: str, option: str) -> bool:
-    """Return whether a profile sets an option of Snakemake."""
-    return any(option in read(path) for path in profile_folder(profile).glob("*.yaml"))
 
 
 def read(configfile: Path) -> dict[str, Any]:
@@ -99,7 +95,7 @@ def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
     from mamushi.config.sources import fetched_urls
 
     files = [*filter(Path.is_file, [Path("config.yaml")]), *configfiles]
-    for url in {url: 0 for path in files for url in fetched_urls(read(path)).values()}:
+    for url in dict.fromkeys(url for path in files for url in fetched_urls(read(path))):
         from mamushi_extras.remote.fetching import fetch_copy
 
         fetch_copy(url, refresh=refresh)

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     is_made = status == 0 and not args.dry_run
     if is_made:
         # It links the report.
-        hooks.print_start_page(configfiles, _run.check(configfiles))
+        hooks.print_start_page(configfiles)
         print(args.out)
     _as_json.put({"report": args.out if is_made else None})
     return status

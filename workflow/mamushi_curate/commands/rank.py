@@ -86,7 +86,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
                 # None is likely, or all are: no list.
                 with contextlib.suppress(UserError):
                     ranking.make_likely_list(name)
-        hooks.print_start_page([args.out], config)
+        hooks.print_start_page([args.out])
 
 
 def _rank_by_workflow(args: argparse.Namespace, config: Mapping[str, Any]) -> int:

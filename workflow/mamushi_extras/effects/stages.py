@@ -17,7 +17,7 @@ def effect_files(config: Config) -> list[str]:
     """Return the grid's texts with their NLL, the cards of its models, and its lists."""
     compared = config["grid"]
     refuse(grid.hindrances(config, compared))
-    measured = (grid.measurements(compared, pattern) for pattern in (paths.NLL, paths.CARD))
+    measured = (grid.expand(compared, kind, grid.MEASURED) for kind in (paths.NLL, paths.CARD))
     lists = grid.expand(of_texts(config, compared), paths.REMOVAL)
     return [*grid.expand(compared, paths.EXAMPLES), *chain(*measured), *lists]
 

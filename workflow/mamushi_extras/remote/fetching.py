@@ -5,11 +5,12 @@ import contextlib
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.copies import COPY_RECEIPT, HUB, display_url, local_path, receipt_path, unsigned
@@ -74,10 +75,19 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
 
 def _read_revisions(receipt: Path) -> dict[str, str]:
     """Return what revision each file of a copy has; none without one, or of one that changed."""
+    files = read_json(receipt)["files"] if receipt.is_file() else {}
     with contextlib.suppress(UserError):
-        if digests.content_digests([str(receipt)]):
-            return {name: f["revision"] for name, f in read_json(receipt)["files"].items()}
+        if all(digests.of(receipt.with_name(name)) == f["sha256"] for name, f in files.items()):
+            return {name: f["revision"] for name, f in files.items()}
     return {}
+
+
+def require_copies(config: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for the first URL of a complete configuration without a copy here."""
+    for url in fetched_urls(config):
+        if not receipt_path(url).exists():
+            do = "mamushi check and mamushi run fetch it"
+            raise UserError("is not fetched", where=display_url(url), do=do)
 
 
 def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
