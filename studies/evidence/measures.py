@@ -11,9 +11,10 @@ from scipy.special import stdtr, stdtrit
 from mamushi.config import arms
 from mamushi.evaluation import intervals
 from mamushi.evaluation.half_gap import crossing, first_crossing, recovery
-from mamushi.evaluation.intervals import Effect, contrast, pooled_variance, t_quantile
+from mamushi.evaluation.intervals import t_quantile
 from mamushi.evaluation.sad import sad
 from mamushi.selection.metrics import DELONG_FACTOR, clusters_of, placements, sampling_error
+from mamushi_extras.effects.contrasts import Effect, contrast, pooled_variance
 from studies.evidence.archive import Run
 from studies.evidence.families import RANDOM, Claim, Family
 

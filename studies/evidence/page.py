@@ -21,7 +21,7 @@ import numpy as np
 from mamushi.config.arms import Arm
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import crossing
-from mamushi.evaluation.intervals import OVERSHOOTS, Effect
+from mamushi_extras.effects.contrasts import OVERSHOOTS, Effect
 from studies.evidence.archive import Run, read
 from studies.evidence.claims import CANNOT, Tried, claim_lines, judge
 from studies.evidence.families import Family, read_families

@@ -5,10 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import norm, ttest_ind
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from mamushi_extras.left.attacks import MEASURES, compare, likelihood_ratio
+from mamushi_extras.left.attacks import (
+    MEASURES,
+    compare,
+    likelihood_ratio,
+    variance_and_errors,
+)
 
 Doubles = NDArray[np.float64]
 
@@ -82,3 +87,11 @@ def test_of_models_that_know_nothing_intervals_hold_chance(measure: str) -> None
         apart += row["verdict"] != "not told from gold"
     assert held >= 0.88 * 120
     assert apart <= 0.1 * 120
+
+
+def test_two_parts_of_a_variance_have_the_freedom_of_welch() -> None:
+    one, two = np.random.default_rng(0).normal(0, 1, 5), np.random.default_rng(1).normal(0, 3, 9)
+    low, high = ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
+    variance, errors = variance_and_errors(one, two.var(ddof=1) / 9, 8)
+    assert errors * variance**0.5 == pytest.approx((high - low) / 2)
+    assert variance_and_errors(one[:1], 0.04, np.inf) == pytest.approx((0.04, 1.959964))

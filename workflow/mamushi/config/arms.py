@@ -16,6 +16,8 @@ from mamushi.io import paths
 ENDPOINTS = ("base", "contaminated", "gold", "beta0")
 RETRAINING = "retrained"
 """Stands where others have the name of an unlearner, which none may have."""
+RETRAINING_SOURCE = "retraining"
+"""What tables call training without the examples of a list, beside the names of unlearners."""
 UNLEARNED = "{unlearner}/{selector}/beta{beta}"
 RETRAINED = UNLEARNED.replace("{unlearner}", RETRAINING)
 UNLEARNED_WHOLE = "{unlearner}/whole"

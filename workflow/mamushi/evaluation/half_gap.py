@@ -7,7 +7,7 @@ deep gap is that of the NLL without word frequencies (``lm.raking``). It is a sm
 whole, so that which texts are held out matters as seeds do: errors are over both.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
@@ -18,13 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mamushi.config import arms
+from mamushi.config.arms import RETRAINING_SOURCE
+from mamushi.data.labels import read_texts
 from mamushi.evaluation import intervals
-from mamushi.evaluation.cohort import RETRAINING_SOURCE, Texts, cohorts
-from mamushi.evaluation.intervals import Floats, contrast, finite_or_none
-from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
+from mamushi.evaluation.intervals import Floats, crossed_interval, finite_or_none
+from mamushi.evaluation.sad import BASELINE, GridLists, read_arm, read_nll
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
-from mamushi.io.tables import FORGET
+from mamushi.io.tables import read_table
 
 BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
 HALF_GAPS: Mapping[str, Mapping[str, float]] = {
@@ -40,6 +41,8 @@ HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
 _Row = dict[str, Any]
 Pair = tuple[str, ...]
 """Dataset, model, unlearner and selector of a curve."""
+Texts = tuple[Floats, npt.NDArray[np.int64] | None]
+"""Predicted tokens (m,) of texts, and groups (m,) of those that are not independent, if any."""
 
 
 def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> Floats:
@@ -107,27 +110,43 @@ def unlearning_table(
     ``starts`` is the endpoint that unlearning starts from, by model; ``sweeps`` name a pair and its
     ``budgets``, where these are not those of the grid.
     """
-    names = ("dataset", "model", "unlearner", "selector")
+    names, seeds = ("dataset", "model", "unlearner", "selector"), grid["seeds"]
     swept = {itemgetter(*names)(sweep): sweep["budgets"] for sweep in sweeps}
     rows: list[_Row] = []
     deep: dict[Pair, _Row] = {}
-    for cohort in cohorts(grid, root):
-        start, curves, shares = starts[cohort.model], {}, {}
-        texts = cohort.rows(FORGET, deep=True)
-        ends = [cohort.nll(arm, deep=True)[:, texts] for arm in (start, "gold")]
-        for pair in product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"]):
-            place = (*cohort.cell.values(), *pair)
-            models = curve_arms(*pair, swept.get(place) or grid["budgets"], start)
-            nll = np.array([cohort.nll(arm, deep=True)[:, texts] for arm in models.values()])
-            of_pair = np.array([*models]), nll, ends, cohort.at(texts), target
-            curves[pair], (shares[pair], deep[place]) = models, deep_curve(*of_pair)
-        for number, seed in enumerate(cohort.seeds):
-            for pair, models in curves.items():
-                head = {**cohort.cell, "seed": seed, "unlearner": pair[0], "selector": pair[1]}
-                points = _points(head, models, start, root)
-                for row, share in zip(points, shares[pair][number], strict=True):
-                    rows.append({**head, **row, "deep": finite_or_none(share)})
+    for dataset, model in product(grid["datasets"], grid["models"]):
+        read, texts = _deep_texts({"dataset": dataset, "model": model}, seeds, root)
+        start, of_model = starts[model], list[_Row]()
+        ends = read(start), read("gold")
+        unlearners = (RETRAINING_SOURCE, *grid["unlearners"])
+        for pair in product([dataset], [model], unlearners, grid["selectors"]):
+            models = curve_arms(*pair[2:], swept.get(pair) or grid["budgets"], start)
+            nll = np.array([read(arm) for arm in models.values()])
+            shares, deep[pair] = deep_curve(np.array([*models]), nll, ends, texts, target)
+            for seed, of_seed in zip(seeds, shares, strict=True):
+                run = {**dict(zip(names, pair, strict=True)), "seed": seed}
+                points = zip(_points(run, models, start, root), of_seed, strict=True)
+                of_model += [{**row, "deep": finite_or_none(share)} for row, share in points]
+        rows += sorted(of_model, key=lambda row: seeds.index(row["seed"]))
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema), deep
+
+
+def _deep_texts(
+    cell: Mapping[str, str], seeds: Sequence[int], root: str | Path
+) -> tuple[Callable[[str], Floats], Texts]:
+    """Return what reads the deep NLL (S, m) under the models of an arm, of the held-out texts that
+    are sampled for it, and the tokens and groups of these."""
+    gold = paths.under(root, paths.NLL, **cell, seed=seeds[0], arm="gold")
+    held_out = read_table(gold, schemas.NLL, ["id", "tokens"])
+    texts = read_texts(paths.under(root, paths.EXAMPLES, **cell), held_out["id"])
+
+    def read(arm: str) -> Floats:
+        return read_nll(root, cell, seeds, arm, "deep", held_out["id"])
+
+    rows = np.flatnonzero(np.isfinite(read("gold").sum(axis=0)))
+    tokens = held_out["tokens"].to_numpy().astype(np.float64)[rows]
+    groups = None if texts.groups is None else texts.groups[rows]
+    return lambda arm: read(arm)[:, rows], (tokens, groups)
 
 
 def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path) -> Iterator[_Row]:
@@ -140,11 +159,10 @@ def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path
     for beta, arm in models.items():
         is_trained = beta > 0 or run["unlearner"] == RETRAINING_SOURCE
         made = card(arm) if is_trained else {"steps": 0}
-        removed = made.get("removed", 0)
+        row = {**run, "beta": beta, "removed": made.get("removed", 0), "steps": made["steps"]}
         if arm == "gold":
             # The gold standard is trained on all but the forget texts.
-            removed = card("beta0")["texts"] - made["texts"]
-        row = {"beta": beta, "removed": removed, "steps": made["steps"]}
+            row["removed"] = card("beta0")["texts"] - made["texts"]
         row |= {"stopped_at": made.get("stopped_at"), **read_arm(root, run, arm)}
         row |= {f"start_{name}": at_start[name] for name in ("ppl_forget", "ppl_retain")}
         share = recovery(row["ppl_forget"], row["start_ppl_forget"], row["gold_ppl_forget"])
@@ -160,19 +178,19 @@ def deep_curve(
     ``target``, and between which budgets no test tells it from that. One seed does not know how far
     another is, and has no such ends. NaN, and the reason, where no gap is clearly above 0."""
     start, gold = ends
-    whole_gap = contrast(gold, start, *texts)
-    if not whole_gap.low > 0:
-        reason = whole_gap.reason or intervals.NO_GAP
-        return np.full((len(start), len(beta)), np.nan), {"deep_withheld": reason}
+    least, _, reason = crossed_interval(gold - start, *texts)
+    if not least > 0:
+        none = np.full((len(start), len(beta)), np.nan)
+        return none, {"deep_withheld": reason or intervals.NO_GAP}
     shares = np.asarray((nll - start).sum(axis=-1).T / (gold - start).sum(axis=-1).mean())
     budget, low, high = first_crossing(beta, shares.mean(axis=0), target), None, None
     if len(start) > 1:
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
         aim = start + target * (gold - start)
         between = interpolate(beta, nll.reshape(len(beta), -1).T, steps).T
-        effects = [contrast(at.reshape(aim.shape), aim, *texts) for at in between]
-        low = first_crossing(steps, [effect.high for effect in effects], 0.0)
-        high = first_crossing(steps, [effect.low for effect in effects], 0.0)
+        apart = [crossed_interval(at.reshape(aim.shape) - aim, *texts) for at in between]
+        low = first_crossing(steps, [interval[1] for interval in apart], 0.0)
+        high = first_crossing(steps, [interval[0] for interval in apart], 0.0)
     columns = {"deep_budget": budget, "deep_budget_low": low, "deep_budget_high": high}
     return shares, {**columns, "deep_censored": budget is None}
 
@@ -210,7 +228,8 @@ def half_gap_table(
         head = {"dataset": names[0], "model": names[1], "seeds": len(seeds)}
         head |= {"start_ppl_forget": start, "gold_ppl_forget": gold}
         head["target_ppl_forget"] = start + target * (gold - start)
-        crossings, factors = {}, {}
+        printed = HALF_GAPS if names == HALF_GAPS_OF else {}
+        crossings, of_pairs = {}, {}
         for pair, curve in of_model.groupby(["unlearner", "selector"], sort=False):
             shares, retain = (
                 curve.pivot(index="seed", columns="beta", values=name).loc[seeds]
@@ -218,18 +237,17 @@ def half_gap_table(
             )
             beta = shares.columns.to_numpy(np.float64)
             at = crossing(beta, shares.to_numpy(), target) if seeds else Crossing()
-            crossings[pair] = at
-            if at.budget is not None:
-                factors[pair] = float(interpolate(beta, retain.to_numpy(), at.budget).max())
-        for pair, at in crossings.items():
             row = {**head, "unlearner": pair[0], "selector": pair[1]}
             row |= {"budget": at.budget, "budget_low": at.low, "budget_high": at.high}
-            row |= {"censored": at.budget is None, "retain_factor": factors.get(pair)}
-            row["within_cap"] = factors[pair] <= retain_cap if pair in factors else None
-            printed = HALF_GAPS if names == HALF_GAPS_OF else {}
+            row |= {"censored": at.budget is None, **deep.get((*names, *pair), {})}
             row["paper_budget"] = printed.get(pair[0], {}).get(pair[1])
-            row |= saving(at, crossings.get((pair[0], BASELINE), Crossing()))
-            rows.append(row | deep.get((*names, *pair), {}))
+            if at.budget is not None:
+                factor = float(interpolate(beta, retain.to_numpy(), at.budget).max())
+                row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
+            crossings[pair], of_pairs[pair] = at, row
+        for pair, row in of_pairs.items():
+            chance = crossings.get((pair[0], BASELINE), Crossing())
+            rows.append(row | saving(crossings[pair], chance))
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 

@@ -12,7 +12,6 @@ Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole boot
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +22,10 @@ LEVEL = 0.05
 UPPER = 1 - LEVEL / 2
 FEWEST_GROUPS = 20
 """Groups of texts below which nothing has an interval."""
-FEWEST_SEEDS, FEWEST_ARMS = 4, 4
-"""Seeds and arms below which no variance is pooled."""
-DOUBT = 0.25
-SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
 NOT_RAKED = "too few held-out forget texts"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
-OVERSHOOTS, SHORT, NOT_TOLD = "overshoots", "short of gold", "not told from gold"
 
 
 def finite_or_none(value: float) -> float | None:
@@ -61,18 +55,6 @@ def interval(values: npt.ArrayLike) -> tuple[float, float]:
     return mean - half, mean + half
 
 
-def variance_and_errors(by_seed: Floats, of_texts: float, freedom: float) -> tuple[float, float]:
-    """Return the variance of a mean over texts and seeds, and its errors to an end of the 95%
-    interval: the variance ``of_texts`` with its degrees of ``freedom``, and that of the mean of
-    several seeds (S,), combined by Welch and Satterthwaite."""
-    terms = [(of_texts, freedom)]
-    if len(by_seed) > 1:
-        terms.append((float(by_seed.var(ddof=1)) / len(by_seed), len(by_seed) - 1))
-    variance = sum(v for v, _ in terms)
-    combined = sum(v**2 / f for v, f in terms)
-    return variance, t_quantile(variance**2 / combined if combined else np.inf)
-
-
 def p_value(differences: Floats) -> float:
     """Return the two-sided p of the t test that the mean of ``differences`` (seeds,) is 0; NaN
     without a spread to judge it by."""
@@ -95,94 +77,48 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """A difference, its 95% interval and two-sided p of 0. NaN is unknown, for ``reason``."""
+class Crossed:
+    """Means (k,) per token over seeds and texts, with their covariances (k, k) by seeds, by groups
+    of texts, and of what is left of both, and the degrees of freedom of seeds and of texts."""
 
-    estimate: float
-    low: float = np.nan
-    high: float = np.nan
-    p: float = np.nan
-    reason: str | None = None
+    means: Floats
+    by_seed: Floats
+    by_text: Floats
+    left: Floats
+    seed_freedom: float
+    text_freedom: float
 
-    def columns(self, name: str) -> dict[str, Any]:
-        """Return the effect and its interval under the names of columns."""
-        ends = {"": self.estimate, "_low": self.low, "_high": self.high}
-        return {f"{name}{end}": finite_or_none(value) for end, value in ends.items()}
+    def errors(self, mix: Floats) -> tuple[Floats, Callable[[float], float]]:
+        """Return the covariances of the means (k, k), and the two-sided quantile of ``mix @ means``
+        by its level: Cochran and Cox's, by the share of seeds in the variance."""
+        a, b, c = (float(mix @ of @ mix) for of in (self.by_seed, self.by_text, self.left))
+        error = self.by_seed + self.by_text - self.left
+        # Neither the mix nor the first mean may have less than the larger of the two alone.
+        if c > min(a, b) or self.left[0, 0] > min(self.by_seed[0, 0], self.by_text[0, 0]):
+            error = self.by_seed if a >= b else self.by_text
+        variance = float(mix @ error @ mix)
+        share = min(a / variance, 1.0) if variance > 0 else 0.0
+        return error, partial(_quantile, share, self.seed_freedom, self.text_freedom)
 
-    def share_columns(self, name: str) -> dict[str, Any]:
-        """Return a share of the way to gold likewise, and where it ends: 1 is the aim, and a model
-        that knows less than gold is told from it as well."""
-        place = OVERSHOOTS if self.low > 1 else SHORT if self.high < 1 else NOT_TOLD
-        return {**self.columns(name), f"{name}_beside_gold": None if np.isnan(self.low) else place}
+
+def _quantile(share: float, seed_freedom: float, text_freedom: float, level: float) -> float:
+    from scipy.special import stdtrit
+
+    of_texts = -float(stdtrit(text_freedom, level / 2))
+    if share == 0:
+        return of_texts
+    return -share * float(stdtrit(seed_freedom, level / 2)) + (1 - share) * of_texts
 
 
-def contrast(
-    nll_a: Floats,
-    nll_b: Floats,
-    tokens: Floats,
-    groups: npt.NDArray[np.int64] | None = None,
-    *,
-    gap: tuple[Floats, Floats] | None = None,
-    pooled: tuple[float, float] | None = None,
-) -> Effect:
-    """Return how much the mean NLL per token is higher under models a than b, in nats.
+def cross(values: Floats, tokens: Floats, groups: npt.NDArray[np.int64] | None) -> Crossed:
+    """Return the means per token of ``values`` (k, S, n), sums of n texts under S seeds.
 
-    ``nll_a``, ``nll_b`` (S, n): summed NLL of n texts under the models of S seeds, or means over
-    several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are not
-    independent. With the ``gap``, beta 0 and gold (S, n), it is a share of the difference of their
-    means, and has Fieller's interval. ``pooled`` are a variance over seeds of the difference in
-    nats and its degrees of freedom, in the place of its own. One seed has errors over texts alone.
+    ``tokens`` (n,); ``groups`` (n,) codes of texts that are not independent, which count by their
+    tokens (Kish 1965), so that one that has most of them is not many. Raises ``ValueError`` for a
+    value that is missing.
     """
-    if not len(tokens):
-        return Effect(np.nan, reason=NOT_RAKED)
-    differences = np.array([nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]]))
-    if np.isnan(differences).any():
+    if np.isnan(values).any():
         raise ValueError("the NLL of a text is missing")
-    means, by_seed, by_text, left, text_freedom = _covariances(differences, tokens, groups)
-    seed_freedom = len(nll_a) - 1.0
-    if pooled is not None:
-        variance, seed_freedom = pooled[0] / len(nll_a), pooled[1]
-        # The correlation stays.
-        factor = np.ones(len(means))
-        factor[0] = np.sqrt(variance / by_seed[0, 0]) if by_seed[0, 0] > 0 else 0.0
-        by_seed = by_seed * np.outer(factor, factor)
-        by_seed[0, 0] = variance
-    estimate, mix = float(means[0]), np.ones(1)
-    if gap is not None:
-        if not means[1] > 0:
-            return Effect(np.nan, reason=NO_GAP)
-        estimate = float(means[0]) / float(means[1])
-        mix = np.array([1.0, -means[0] / means[1]])
-    if text_freedom < FEWEST_GROUPS - 1:
-        return Effect(estimate, reason=NO_TEXTS)
-    error = by_seed + by_text - left
-    a, b, c = (float(mix @ term @ mix) for term in (by_seed, by_text, left))
-    # Neither the difference nor the share may have less than the larger of the two alone.
-    if c > min(a, b) or left[0, 0] > min(by_seed[0, 0], by_text[0, 0]):
-        error = by_seed if a >= b else by_text
-    if error[0, 0] <= 0:
-        return Effect(estimate, reason=NO_ERROR)
-    variance, root = float(mix @ error @ mix), float(np.sqrt(error[0, 0]))
-    share = min(a / variance, 1.0) if variance > 0 else 0.0
-    quantile = partial(_quantile, share, seed_freedom, text_freedom)
-    half = quantile(LEVEL) * root
-    ends: tuple[float, float] | None = estimate - half, estimate + half
-    if gap is not None:
-        ends = fieller(means, error, quantile(LEVEL))
-    if ends is None:
-        return Effect(np.nan, reason=NO_GAP)
-    return Effect(estimate, *ends, _level_at(quantile, float(means[0] / root)))
-
-
-def _covariances(
-    values: Floats, tokens: Floats, groups: npt.NDArray[np.int64] | None
-) -> tuple[Floats, Floats, Floats, Floats, float]:
-    """Return k means per token, their covariances (k, k) by seeds, by groups of texts, and of what
-    is left of both, and the degrees of freedom of texts.
-
-    ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,); ``groups`` (n,). Groups
-    count by their tokens (Kish 1965), so that one that has most of them is not many.
-    """
     k, seeds, n = values.shape
     code = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(code.max()) + 1
@@ -198,51 +134,23 @@ def _covariances(
         scale = count / max((seeds - 1) * (count - 1), 1) / seeds
         left = np.einsum("isg,jsg->ij", residuals, residuals) * scale
         by_seed = np.atleast_2d(np.cov(of_seeds)) / seeds
-    return means, by_seed, by_text, left, float(1 / (weight**2).sum()) - 1
+    return Crossed(means, by_seed, by_text, left, seeds - 1.0, float(1 / (weight**2).sum()) - 1)
 
 
-def _quantile(share: float, seed_freedom: float, text_freedom: float, level: float) -> float:
-    """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance."""
-    from scipy.special import stdtrit
-
-    of_texts = -float(stdtrit(text_freedom, level / 2))
-    if share == 0:
-        return of_texts
-    return -share * float(stdtrit(seed_freedom, level / 2)) + (1 - share) * of_texts
-
-
-def _level_at(quantile: Callable[[float], float], errors: float) -> float:
-    """Return the level at which the quantile is as many ``errors``: the p of 0."""
-    from scipy.optimize import brentq
-
-    def above(power: float) -> float:
-        return quantile(10**power) - abs(errors)
-
-    return float(10 ** brentq(above, SMALLEST, 0)) if above(SMALLEST) > 0 else 0.0
-
-
-def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[float, float] | None:
-    """Return a variance over seeds that is pooled over arms, and its degrees of freedom.
-
-    ``by_seed`` (K, S): the mean NLL of K arms in S seeds, whose levels are taken out; ``apart``
-    (S,) is the difference that is asked for, whose variance is ``factor`` times an arm's. The
-    larger of the pooled and its own is returned. None below four seeds, where no test tells whether
-    arms spread alike (where one spreads thrice as much, coverage fell to 0.74), and where the test
-    of Brown and Forsythe (1974) or that of its own variance against the others' doubts it.
+def crossed_interval(
+    differences: Floats, tokens: Floats, groups: npt.NDArray[np.int64] | None
+) -> tuple[float, float, str | None]:
+    """Return the 95% interval of the mean per token of ``differences`` (S, n); NaN with the reason
+    where it is not known. One seed has errors over texts alone. Arguments are those of ``cross``.
     """
-    from scipy.stats import f, levene
-
-    arms, seeds = by_seed.shape
-    if seeds < FEWEST_SEEDS or arms < FEWEST_ARMS:
-        return None
-    variance = float(apart.var(ddof=1))
-    level = by_seed.mean(axis=1, keepdims=True) + by_seed.mean(axis=0, keepdims=True)
-    left, freedom = by_seed - level + by_seed.mean(), float((arms - 1) * (seeds - 1))
-    pooled = factor * float((left**2).sum()) / freedom
-    if pooled <= 0:
-        return None
-    doubt = min(levene(*left).pvalue, f.sf(variance / pooled, seeds - 1, freedom))
-    return None if doubt < DOUBT else (max(variance, pooled), freedom)
+    if not len(tokens):
+        return np.nan, np.nan, NOT_RAKED
+    crossed = cross(differences[None], tokens, groups)
+    error, quantile = crossed.errors(np.ones(1))
+    if crossed.text_freedom < FEWEST_GROUPS - 1 or error[0, 0] <= 0:
+        return np.nan, np.nan, NO_TEXTS if crossed.text_freedom < FEWEST_GROUPS - 1 else NO_ERROR
+    mean, half = float(crossed.means[0]), quantile(LEVEL) * float(np.sqrt(error[0, 0]))
+    return mean - half, mean + half, None
 
 
 def fieller(means: Floats, error: Floats, quantile: float) -> tuple[float, float] | None:

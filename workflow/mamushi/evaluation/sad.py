@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
+from mamushi.data.labels import places_of
 from mamushi.evaluation import intervals
 from mamushi.evaluation.intervals import Floats, finite_or_none, standard_error
 from mamushi.io import paths, schemas
@@ -86,6 +87,24 @@ def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> dict[str, f
         columns = [f"{kind}_{domain}" for domain in DOMAINS]
         row[name] = float(sad(*(of[column] for of in (at, gold) for column in columns)))
     return row
+
+
+def read_nll(
+    root: str | Path,
+    cell: Mapping[str, Any],
+    seeds: Iterable[int],
+    arm: str,
+    column: str,
+    ids: pa.ChunkedArray,
+) -> Floats:
+    """Read a ``column`` of the artifacts ``nll``, in nats: of the texts ``ids`` (n,) under the
+    models of an arm (S, n); NaN for texts that are not measured."""
+    values = []
+    for seed in seeds:
+        path = paths.under(root, paths.NLL, **cell, seed=seed, arm=arm)
+        table = read_table(path, schemas.NLL, ["id", column])
+        values.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
+    return np.array(values)
 
 
 def sad_table(

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow.compute as pc
 from scipy.stats import norm
 
-from mamushi.config.arms import Arm
-from mamushi.evaluation.cohort import RETRAINING_SOURCE
-from mamushi.evaluation.intervals import UPPER, Floats, variance_and_errors
+from mamushi.config.arms import RETRAINING_SOURCE, Arm
+from mamushi.evaluation.intervals import UPPER, Floats, t_quantile
 from mamushi.io import paths, schemas
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi.selection.arrays import Mask
@@ -121,6 +120,18 @@ def compare(
     row["at_fault"] = not row["gold_low"] <= chance <= row["gold_high"]
     beside = "more than" if low > 0 else "less than" if high < 0 else "not told from"
     return row | {"verdict": f"{beside} gold"}
+
+
+def variance_and_errors(by_seed: Floats, of_texts: float, freedom: float) -> tuple[float, float]:
+    """Return the variance of a mean over texts and seeds, and its errors to an end of the 95%
+    interval: the variance ``of_texts`` with its degrees of ``freedom``, and that of the mean of
+    several seeds (S,), combined by Welch and Satterthwaite."""
+    terms = [(of_texts, freedom)]
+    if len(by_seed) > 1:
+        terms.append((float(by_seed.var(ddof=1)) / len(by_seed), len(by_seed) - 1))
+    variance = sum(v for v, _ in terms)
+    combined = sum(v**2 / f for v, f in terms)
+    return variance, t_quantile(variance**2 / combined if combined else np.inf)
 
 
 def columns_of(arm: Arm) -> dict[str, Any]:

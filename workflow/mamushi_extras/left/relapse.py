@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from mamushi.config import arms
-from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort
+from mamushi.config.arms import RETRAINING_SOURCE
 from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths
 from mamushi.io.tables import FORGET, read_table
+from mamushi_extras.effects.cohort import Cohort
 from mamushi_extras.left.schemas import RELEARNED_TEXTS, RELEARNING_CURVE
 
 

@@ -301,8 +301,8 @@ class Relapse(Settings):
 
 def relapse(*, root: Path = paths.RESULTS, out_folder: Output, settings: Relapse, job: Job) -> None:
     """Collect what comes back by a little training, beside gold."""
-    from mamushi.evaluation.cohort import cohorts
     from mamushi.io.tables import publish
+    from mamushi_extras.effects.cohort import cohorts
     from mamushi_extras.left.relapse import relapse_rows
     from mamushi_extras.left.schemas import RELAPSE
 

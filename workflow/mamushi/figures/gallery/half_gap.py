@@ -22,7 +22,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw means over seeds with bands of one standard error, and a hollow mark where a curve first
     reaches the target; a curve without one never does. Where the gap without word frequencies is
     not known, nothing is drawn of it."""
-    from mamushi.evaluation.cohort import RETRAINING_SOURCE
+    from mamushi.config.arms import RETRAINING_SOURCE
     from mamushi.figures.style import REFERENCE, curves, finish, limit_shares, marks, rows_of
     from mamushi.io import schemas
     from mamushi.io.names import label

@@ -11,17 +11,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.data.labels import TextProperties, places_of, read_texts
-from mamushi.evaluation.intervals import Effect, Floats, contrast
+from mamushi.data.labels import TextProperties, read_texts
+from mamushi.evaluation.intervals import Floats
+from mamushi.evaluation.sad import read_nll
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
+from mamushi_extras.effects.contrasts import Effect, contrast
 
 Rows = NDArray[np.int64]
 """Places (m,) of some of the held-out texts."""
-Texts = tuple[Floats, NDArray[np.int64] | None]
-"""Predicted tokens (m,) of texts, and groups (m,) of those that are not independent, if any."""
-RETRAINING_SOURCE = "retraining"
-"""What tables call training without the examples of a list, beside the names of unlearners."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,8 @@ class Cohort:
 
     def files(self, pattern: str, **wildcards: str) -> list[Path]:
         """Return the path of each seed, by further ``wildcards`` of the pattern."""
-        return [
-            paths.under(self.root, pattern, **self.cell, seed=s, **wildcards) for s in self.seeds
-        ]
+        wildcards |= self.cell
+        return [paths.under(self.root, pattern, seed=s, **wildcards) for s in self.seeds]
 
     @cached_property
     def held_out(self) -> pa.Table:
@@ -68,19 +65,11 @@ class Cohort:
             known &= np.isfinite(self.nll("gold", deep=True).sum(axis=0))
         return np.flatnonzero(known & (self.texts.forget == (domain == FORGET)))
 
-    def at(self, rows: Rows) -> Texts:
-        """Return the tokens and groups of some texts."""
-        groups = self.texts.groups
-        return self.tokens[rows], None if groups is None else groups[rows]
-
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        column, ids, rows = "deep" if deep else "nll", self.held_out["id"], []
-        for path in self.files(paths.NLL, arm=arm):
-            table = read_table(path, schemas.NLL, ["id", column])
-            rows.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
-        return np.array(rows)
+        column, ids = "deep" if deep else "nll", self.held_out["id"]
+        return read_nll(self.root, self.cell, self.seeds, arm, column, ids)
 
     def contrast(
         self,
@@ -90,10 +79,12 @@ class Cohort:
         gap: tuple[Floats, Floats] | None = None,
         pooled: tuple[float, float] | None = None,
     ) -> Effect:
-        """Compare models a and b on some texts (see ``intervals.contrast``), from the NLL of all
-        texts (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given."""
+        """Compare models a and b on some texts as ``contrasts.contrast``, from the NLL of all texts
+        (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given."""
+        groups = None if self.texts.groups is None else self.texts.groups[rows]
         ends = gap and (gap[0][:, rows], gap[1][:, rows])
-        return contrast(a[:, rows], b[:, rows], *self.at(rows), gap=ends, pooled=pooled)
+        texts = self.tokens[rows], groups
+        return contrast(a[:, rows], b[:, rows], *texts, gap=ends, pooled=pooled)
 
 
 def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
