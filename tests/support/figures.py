@@ -11,13 +11,22 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from mamushi.figures.style import HOUSE, marks
-from mamushi.registry import load
+from mamushi.io import paths
+from mamushi.registry import plugin
 
 
 def draw(name: str, tables: Path, grid: Mapping[str, Any]) -> Figure:
     """Draw a figure as it is before it is saved, with all texts in their places."""
+    drawing = plugin("figure", name)
+    of_cell = {"scores": paths.SCORES, "geometry": paths.GEOMETRY}
+    files = [
+        paths.under(tables, of_cell[table], **grid)
+        if drawing.of == "cell"
+        else tables / f"{table}.parquet"
+        for table in drawing.reads
+    ]
     with rc_context(HOUSE):
-        figure = load("figure", name).draw(tables, dict(grid))
+        figure = drawing.code.draw(dict(grid), *files)
         figure.canvas.draw()
     assert isinstance(figure, Figure)
     return figure

@@ -102,8 +102,6 @@ class Plugin:
     # Figures.
     of: str = ""  # cell, grid, evidence or unlearning
     reads: tuple[str, ...] = ()  # the tables that it draws
-    category: str = ""  # of the report
-    label: str = ""  # in the report
 
     @property
     def module(self) -> str:

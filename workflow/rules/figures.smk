@@ -1,6 +1,6 @@
-# Every figure in the gallery, each of which declares its category and label in the report, what it is
-# of (the grid, evidence, unlearning, or one cell), and the tables, or artifacts of a cell, that it
-# reads, if any. Its caption is the file of its name in workflow/report.
+# Every figure in the gallery, each of which declares what it is of (the grid, evidence, unlearning, or
+# one cell), and the tables, or artifacts of a cell, that it reads, if any. Its caption is the file of
+# its name in workflow/report.
 
 
 # What the figures of a cell show.
@@ -8,11 +8,12 @@ OF_CELL = {
     "scores": paths.SCORES.replace("{selector}", RATIO),
     "geometry": paths.GEOMETRY,
 }
+# Parts of the report that are not called as what their figures are of.
+CATEGORIES = {"cell": "Evidence", "grid": "Figures"}
 
 for name, drawing in plugins("figure").items():
     of_cell = drawing.of == "cell"
     pdf = (paths.CELL_FIGURE if of_cell else paths.FIGURE).replace("{figure}", name)
-    place = f"{name}/{{dataset}}/{{model}}/seed{{seed}}" if of_cell else name
 
     rule:
         name:
@@ -27,28 +28,27 @@ for name, drawing in plugins("figure").items():
             png=report(
                 pdf.replace(".pdf", ".png"),
                 caption=f"../report/{name}.rst",
-                category=drawing.category,
-                labels={"figure": drawing.label}
+                category=CATEGORIES.get(drawing.of, drawing.of.capitalize()),
+                labels={"figure": name.replace("_", " ")}
                 | ({"run": "{dataset}, {model}, {seed}"} if of_cell else {}),
             ),
         log:
-            f"results/logs/figure/{place}.log",
+            pdf.replace("figures", "logs/figure").replace(".pdf", ".log"),
         localrule: True
         conda:
             "../../envs/mamushi.yaml"
         params:
-            # The folder in which it finds what it shows. Not in the command, which is put together
-            # when the loop is over.
-            tables=(lambda job: "results") if of_cell else (lambda job: paths.TABLES),
             settings=settings("figure", *(CELL if of_cell else ()), name=name),
         shell:
-            "exec python -m mamushi figure --tables {params.tables:q} --out {output.out:q}"
+            "exec python -m mamushi figure --tables {input:q} --out {output.out:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule figure_sad as figure_study with:
     input:
-        expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
+        expand(
+            paths.STUDY_TABLE, table=plugins("figure")["sad"].reads, allow_missing=True
+        ),
     output:
         out=paths.STUDY_FIGURE,
         png=report(
@@ -60,5 +60,4 @@ use rule figure_sad as figure_study with:
     log:
         "results/logs/figure/study/{study}.log",
     params:
-        tables=lambda wildcards: f"{paths.TABLES}/{wildcards.study}",
         settings=settings("figure", "study", name="sad"),

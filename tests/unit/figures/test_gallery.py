@@ -65,8 +65,9 @@ def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     written = []
     settings = json.dumps({"name": "sad", "grid": ONE_PANEL, "code": "0" * 8})
     for out in (tmp_path / "one.pdf", tmp_path / "two.pdf"):
-        options = ["--tables", str(tables), "--out", str(out), "--settings", settings]
-        assert main(["figure", *options]) == 0
+        files = [str(tables / f"{name}.parquet") for name in ("sad", "sad_summary")]
+        options = ["--out", str(out), "--settings", settings]
+        assert main(["figure", "--tables", *files, *options]) == 0
         written.append((out.read_bytes(), out.with_suffix(".png").read_bytes()))
     assert written[0] == written[1]
     assert written[0][0].startswith(b"%PDF") and b"CreationDate" not in written[0][0]

@@ -7,15 +7,16 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
+import pyarrow.parquet as pq
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mamushi.io import paths, schemas
-from mamushi.io.columns import Table
-from mamushi.io.files import atomic
+from mamushi.io import schemas
+from mamushi.io.domains import FORGET, RETAIN
+from mamushi.io.files import atomic, reading
 from mamushi.io.names import SELECTOR_NAMES, label
-from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.io.tables import read_metadata, read_table
 
 plt.switch_backend("Agg")
 PALETTE = sns.color_palette("colorblind")
@@ -44,14 +45,16 @@ Grid = Mapping[str, Any]
 """The lists of a grid, ``datasets, models, seeds, selectors`` and more, or the names of a cell."""
 
 
-def rows_of(tables: str | Path, kind: Table, grid: Grid, *by: str) -> pd.DataFrame:
-    """Return the rows of a table whose dataset, model, seed and columns ``by`` are in the grid.
+def rows_of(path: Path, grid: Grid) -> pd.DataFrame:
+    """Return the rows of a table that are of the grid.
 
-    These columns are categories in the grid's order; ``row`` and ``column``, the panel, are what
-    people call dataset and model.
+    Columns with what the grid has lists of are categories in its order; ``row`` and ``column``, the
+    panel, are what people call dataset and model.
     """
-    rows = read_table(Path(tables) / f"{kind.name}.parquet", kind).to_pandas()
-    names = ["dataset", "model", *by, *({"seed"} & {*rows})]
+    with reading(path):
+        rows = pq.read_table(path).to_pandas()
+    axes = ("dataset", "model", "unlearner", "selector", "seed")
+    names = [name for name in axes if name in rows and f"{name}s" in grid]
     for name in names:
         rows[name] = pd.Categorical(rows[name], grid[f"{name}s"])
     rows = rows.dropna(subset=names).sort_values(names, kind="stable")
@@ -67,12 +70,10 @@ def panels(rows: pd.DataFrame, shown: Mapping[str, str]) -> pd.DataFrame:
     return long.sort_values(["dataset", "model"], kind="stable")
 
 
-def read_geometry(root: str | Path, grid: Grid) -> tuple[pd.DataFrame, int]:
-    """Return the table ``geometry`` of the run ``grid`` (dataset, model, seed) in a results folder,
-    by k, and the width d of the embeddings."""
-    path = paths.under(root, paths.GEOMETRY, **grid)
-    rows = read_table(path, schemas.GEOMETRY).to_pandas().sort_values("k", ignore_index=True)
-    return rows, int(read_metadata(path)["details"]["width"])
+def read_geometry(path: Path) -> tuple[pd.DataFrame, int]:
+    """Return a table ``geometry``, whose rows are by k, and the width d of the embeddings."""
+    width = int(read_metadata(path)["details"]["width"])
+    return read_table(path, schemas.GEOMETRY).to_pandas(), width
 
 
 def marks(grid: Grid) -> dict[str, Any]:

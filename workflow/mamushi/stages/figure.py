@@ -1,14 +1,13 @@
 """Figures, one file each in the gallery."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config, Settings, setting
 from mamushi.config.selectors import comparison, of_texts
 from mamushi.registry import plugin
-from mamushi.running.stage import Job, Output
+from mamushi.running.stage import Input, Job, Output
 
 
 def axes_shown(
@@ -20,18 +19,18 @@ def axes_shown(
     seed: int | None = None,
 ) -> Mapping[str, Any]:
     """Return the axes that a figure shows, with those of its selectors that are there for
-    comparison alone, or its cell."""
-    drawing = plugin("figure", name)
-    if drawing.of == "cell":
-        ratio = {"selector": config["removal"]["ratio"]} if "scores" in drawing.reads else {}
-        return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    if drawing.of == "unlearning":
+    comparison alone; or its cell, with the selector whose scores it shows."""
+    of = plugin("figure", name).of
+    if of == "cell":
+        ratio = config["removal"]["ratio"]
+        return {"dataset": dataset, "model": model, "seed": seed, "selector": ratio}
+    axes = config["studies"][study] if study else config["grid"]
+    if of == "unlearning":
         axes = grid.axes(config, "unlearning")
-    else:
-        axes = config["studies"][study] if study else config["grid"]
-        axes = of_texts(config, axes) if drawing.of == "evidence" else axes
-    names = axes.get("selectors", ())
-    return {**axes, "compared": [name for name in names if comparison(config, name)]}
+    elif of == "evidence":
+        axes = of_texts(config, axes)
+    compared = [selector for selector in axes["selectors"] if comparison(config, selector)]
+    return {**axes, "compared": compared}
 
 
 class Figure(Settings):
@@ -42,11 +41,17 @@ class Figure(Settings):
     grid: dict[str, Any] = setting(axes_shown)
 
 
-def figure(*, tables: Path, out: Output, settings: Figure, job: Job) -> None:
-    """Draw one figure from the result tables in a folder, as PDF and, beside it, as PNG."""
+def figure(
+    *,
+    tables: list[Input] = (),  # type: ignore[assignment]
+    out: Output,
+    settings: Figure,
+    job: Job,
+) -> None:
+    """Draw one figure from the tables that it reads, as PDF and, beside it, as PNG."""
     from matplotlib import rc_context
 
     from mamushi.figures.style import HOUSE, save
 
     with rc_context(HOUSE):
-        save(plugin("figure", settings.name).code.draw(tables, settings.grid), out)
+        save(plugin("figure", settings.name).code.draw(settings.grid, *tables), out)

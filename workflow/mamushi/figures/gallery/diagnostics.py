@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-CATEGORY = "Evidence"
-LABEL = "Diagnostics"
 OF = "cell"
 READS = ["scores"]
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
-    """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``) in
-    the results folder ``tables``; two say so where retain texts have no score."""
+def draw(grid: dict[str, Any], scores: Path) -> Any:
+    """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``); two
+    say so where retain texts have no score."""
     import numpy as np
     import pandas as pd
     import seaborn as sns
@@ -20,24 +18,23 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     from mamushi.evidence import diagnostics
     from mamushi.evidence.calibration import read_scores
     from mamushi.figures.style import TONES, lines
-    from mamushi.io import paths
     from mamushi.io.domains import DOMAINS
     from mamushi.io.names import label
 
-    scores = read_scores(paths.under(tables, paths.SCORES, **grid))
-    numbers = diagnostics.diagnose(scores)
-    rows = pd.DataFrame({"score": scores.score, "domain": np.where(scores.forget, *DOMAINS)})
+    read = read_scores(scores)
+    numbers = diagnostics.diagnose(read)
+    rows = pd.DataFrame({"score": read.score, "domain": np.where(read.forget, *DOMAINS)})
     means = rows.groupby("domain").score.mean().dropna()
-    forget = np.sort(scores.score[scores.forget])[::-1]
+    forget = np.sort(read.score[read.forget])[::-1]
     share = (np.arange(len(forget)) + 0.5) / len(forget)
     titles = ["(a) scores", "(b) ROC: no retain scores", "(c) calibration: no retain scores"]
     titles.append("(d) mean {forget_mean:.2f}, sd {forget_sd:.2f}, ties {ties} of {n_forget:,}")
     even: tuple[Any, ...] = ("_reference", [0, 1], [0, 1])
     rates, shares = [even], [even]
-    if not np.isnan(scores.score).any():
+    if not np.isnan(read.score).any():
         titles[:3] = ["(a) $D_F$ = {fisher:.2f}", "(b) AUC {auc:.3f}", "(c) ECE = {ece:.3f}"]
-        rates.append(("_both", *roc_curve(scores.forget, scores.score)[:2]))
-        shares.append(("_both", *diagnostics.reliability(scores.score, scores.forget)[:2]))
+        rates.append(("_both", *roc_curve(read.forget, read.score)[:2]))
+        shares.append(("_both", *diagnostics.reliability(read.score, read.forget)[:2]))
     levels = [(name, [mean, mean], [0, 0.1]) for name, mean in means.items()]
     drawings = (levels, rates, shares, [("forget", share, forget)])
     titles = [title.format(**numbers) for title in titles]

@@ -5,8 +5,6 @@ from typing import Any
 
 from mamushi.io.domains import DOMAINS
 
-CATEGORY = "Evidence"
-LABEL = "Discrimination"
 OF = "cell"
 READS = ["geometry"]
 
@@ -14,18 +12,18 @@ SHARES = (0.9, 0.95)
 """Of the power, whose number of components is given."""
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
-    """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
+def draw(grid: dict[str, Any], geometry: Path) -> Any:
+    """Draw the run that ``grid`` names: ``dataset, model, seed``."""
     from mamushi.evidence.geometry import smallest_k
     from mamushi.figures.style import REFERENCE, lines, read_geometry
 
-    geometry, _ = read_geometry(tables, grid)
-    k, cumulative = geometry.k, geometry.power_cumulative
+    rows, _ = read_geometry(geometry)
+    k, cumulative = rows.k, rows.power_cumulative
     numbers = [smallest_k(cumulative.to_numpy(), share) for share in SHARES]
     words = ", ".join(f"{s:.0%}: k = {n}" for s, n in zip(SHARES, numbers, strict=True))
-    singular = {name: geometry[f"singular_{name}"] for name in DOMAINS}
+    singular = {name: rows[f"singular_{name}"] for name in DOMAINS}
     drawings = {
-        "(a) share of the power": [("_both", k, geometry.power / (geometry.power.sum() or 1))],
+        "(a) share of the power": [("_both", k, rows.power / (rows.power.sum() or 1))],
         f"(b) cumulative, {words}": [("_both", k, cumulative)],
         "(c) singular values": [(name, k, values) for name, values in singular.items()],
         "(d) relative to the first": [(name, k, v / v[0]) for name, v in singular.items()],

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-CATEGORY = "Evidence"
-LABEL = "Frontier"
 OF = "evidence"
 READS = ["frontier"]
 
@@ -17,13 +15,12 @@ BANDED = ("mamushi", "random")
 NOTE = "bands: 95% interval over texts, calibration\nand what the scores have lost"
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+def draw(grid: dict[str, Any], frontier: Path) -> Any:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either, cut
     where the lines end."""
     from mamushi.figures.style import REFERENCE, curves, finish, marks, panels, rows_of
-    from mamushi.io import schemas
 
-    rows = panels(rows_of(tables, schemas.FRONTIER, grid, "selector"), QUANTITIES)
+    rows = panels(rows_of(frontier, grid), QUANTITIES)
     drawn = curves(rows, grid, errorbar=None, markevery=max(1, rows.beta.nunique() // 10))
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
     palette = marks(grid)["palette"]

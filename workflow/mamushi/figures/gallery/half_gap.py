@@ -5,8 +5,6 @@ unlearner, retraining first."""
 from pathlib import Path
 from typing import Any
 
-CATEGORY = "Unlearning"
-LABEL = "Half-gap budgets"
 OF = "unlearning"
 READS = ["unlearning", "half_gap"]
 
@@ -18,20 +16,19 @@ SHOWN = {
 CROSSES = {SHOWN["recovery"]: "budget", SHOWN["deep"]: "deep_budget"}
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+def draw(grid: dict[str, Any], unlearning: Path, half_gap: Path) -> Any:
     """Draw means over seeds with bands of one standard error, and a hollow mark where a curve first
     reaches the target; a curve without one never does. Where the gap without word frequencies is
     not known, nothing is drawn of it."""
     from mamushi.config.arms import RETRAINING_SOURCE
     from mamushi.figures.style import REFERENCE, curves, finish, limit_shares, marks, rows_of
-    from mamushi.io import schemas
     from mamushi.io.names import label
 
     every = {**grid, "unlearners": [RETRAINING_SOURCE, *grid["unlearners"]]}
-    budgets = rows_of(tables, schemas.HALF_GAP, every, "unlearner", "selector")
+    budgets = rows_of(half_gap, every)
     gap = budgets.gold_ppl_forget - budgets.start_ppl_forget
     budgets["target"] = (budgets.target_ppl_forget - budgets.start_ppl_forget) / gap
-    points = rows_of(tables, schemas.UNLEARNING, every, "unlearner", "selector")
+    points = rows_of(unlearning, every)
     for table in (points, budgets):
         table["row"] += ", " + table.column + "\n" + table.unlearner.map(label).astype(str)
     points["retain"] = points.ppl_retain / points.start_ppl_retain

@@ -4,21 +4,17 @@ forget domain above the retain domain; columns are models."""
 from pathlib import Path
 from typing import Any
 
-CATEGORY = "Figures"
-LABEL = "Perplexity"
 OF = "grid"
 READS = ["sad"]
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+def draw(grid: dict[str, Any], sad: Path) -> Any:
     """Draw means over seeds with bands of one standard error; dotted ends at budgets 0 and 1, of
     which the second, dashed across, is the gold standard."""
     from mamushi.figures.style import REFERENCE, curves, finish, panels, rows_of
-    from mamushi.io import schemas
 
-    rows = rows_of(tables, schemas.SAD, grid, "selector")
     shown = {f"ppl_{name}": f"{name} perplexity" for name in ("forget", "retain")}
-    rows = panels(rows, shown)
+    rows = panels(rows_of(sad, grid), shown)
     drawn = curves(rows, grid, ends=True)
     gold = rows[rows.beta == 1].groupby(["row", "column"]).value.mean()
     for panel, axes in drawn.axes_dict.items():

@@ -3,21 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-CATEGORY = "Figures"
-LABEL = "SAD"
 OF = "grid"
-READS = ["sad", "sad_summary", "selection"]
+READS = ["sad", "sad_summary"]
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+def draw(grid: dict[str, Any], sad: Path, sad_summary: Path) -> Any:
     """Draw means over seeds with bands of one standard error, dotted ends at budgets 0 and 1, and a
     dashed level at the SAD between the gold standards of two seeds, where there are several."""
     from mamushi.figures.style import REFERENCE, curves, finish, panels, rows_of
-    from mamushi.io import schemas
 
-    rows = panels(rows_of(tables, schemas.SAD, grid, "selector"), {"sad": "SAD (perplexity)"})
+    rows = panels(rows_of(sad, grid), {"sad": "SAD (perplexity)"})
     drawn = curves(rows, grid, ends=True)
-    summary = rows_of(tables, schemas.SAD_SUMMARY, grid, "selector")
+    summary = rows_of(sad_summary, grid)
     levels = summary.groupby(["dataset", "model"], observed=True).gold_sad.first()
     for axes, level in zip(drawn.axes.flat, levels, strict=True):
         if level == level:  # Of one seed there is none.

@@ -1,11 +1,8 @@
 """What a removal does to the training data, by two made-up densities in one dimension: all texts,
 after a partial removal, and the oracle's."""
 
-from pathlib import Path
 from typing import Any
 
-CATEGORY = "Figures"
-LABEL = "Schematic"
 OF = "evidence"
 READS: list[str] = []
 
@@ -14,7 +11,7 @@ FORGET_SHARE, MEAN = 0.4, 1.3
 STAGES = {"contaminated": 0.0, "partial removal": 0.5, "oracle": 1.0}
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+def draw(grid: dict[str, Any]) -> Any:
     """Draw what is left of both domains at each budget, where the top of the ratio is removed (the
     paper's Figure 1)."""
     import numpy as np

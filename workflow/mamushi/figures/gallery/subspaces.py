@@ -5,8 +5,6 @@ from typing import Any
 
 from mamushi.io.domains import DOMAINS
 
-CATEGORY = "Evidence"
-LABEL = "Subspaces"
 OF = "cell"
 READS = ["geometry"]
 
@@ -14,21 +12,21 @@ BANDS = (30, 45)
 """Degrees up to which a sorted angle is of a shared, and of a moderately distinct direction."""
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
-    """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
+def draw(grid: dict[str, Any], geometry: Path) -> Any:
+    """Draw the run that ``grid`` names: ``dataset, model, seed``."""
     from mamushi.evidence.geometry import SAME_SPAN
     from mamushi.figures.style import REFERENCE, lines, read_geometry
 
-    geometry, _ = read_geometry(tables, grid)
-    k, angles = geometry.k, geometry.angle_sorted.dropna()
+    rows, _ = read_geometry(geometry)
+    k, angles = rows.k, rows.angle_sorted.dropna()
     shared, moderate = ((angles <= edge).sum() for edge in BANDS)
     bands = f"{shared}, {moderate - shared}, {len(angles) - moderate}"
-    energy = [(name, k, geometry[f"energy_{name}"]) for name in DOMAINS]
+    energy = [(name, k, rows[f"energy_{name}"]) for name in DOMAINS]
     drawings = {
-        f"(a) affinity; same span from {SAME_SPAN}": [("_both", k, geometry.affinity)],
+        f"(a) affinity; same span from {SAME_SPAN}": [("_both", k, rows.affinity)],
         "(b) angles: median, and % above 45°": [
-            ("_both", k, geometry.angle_median),
-            ("share above 45°", k, 100 * geometry.angles_above_45),
+            ("_both", k, rows.angle_median),
+            ("share above 45°", k, 100 * rows.angles_above_45),
         ],
         f"(c) sorted at k = {len(angles)}: {bands}": [("_both", k[: len(angles)], angles)],
         "(d) cumulative spectral energy": [*energy, ("_reference", k, k / len(k))],

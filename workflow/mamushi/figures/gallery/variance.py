@@ -5,8 +5,6 @@ from typing import Any
 
 from mamushi.io.domains import DOMAINS
 
-CATEGORY = "Evidence"
-LABEL = "Variance"
 OF = "cell"
 READS = ["geometry"]
 
@@ -14,15 +12,15 @@ TOP, MOST = 50, 0.9
 """Components whose share of the variance the paper quotes; the share that it draws a line at."""
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
-    """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
+def draw(grid: dict[str, Any], geometry: Path) -> Any:
+    """Draw the run that ``grid`` names: ``dataset, model, seed``."""
     from mamushi.figures.style import REFERENCE, lines, read_geometry
 
-    geometry, width = read_geometry(tables, grid)
-    k, top = geometry.k, min(TOP, len(geometry))
+    rows, width = read_geometry(geometry)
+    k, top = rows.k, min(TOP, len(rows))
     drawings = {}
     for name in DOMAINS:
-        share = geometry[f"variance_{name}"]
+        share = rows[f"variance_{name}"]
         title = f"{name}: {share[top - 1]:.0%} at k = {top} (isotropic {top / width:.1%})"
         drawings[title] = [(name, k, share), ("isotropic, k / d", k, k / width)]
     panels = lines(grid, drawings)

@@ -4,24 +4,21 @@ and without word frequencies (deep)."""
 from pathlib import Path
 from typing import Any
 
-CATEGORY = "Figures"
-LABEL = "Recovered and deep"
 OF = "grid"
 READS = ["effects"]
 
 SHOWN = {"recovered": "of the whole gap", "deep": "of the deep gap"}
 
 
-def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+def draw(grid: dict[str, Any], effects: Path) -> Any:
     """Draw shares with their 95% intervals, dotted to 0 and 1 at the ends; beside them the levels
     of beta 0 and gold, and what a removal by chance has that recovers in proportion."""
     import matplotlib.pyplot as plt
     import pandas as pd
 
     from mamushi.figures import style
-    from mamushi_extras.effects.schemas import EFFECTS
 
-    rows = style.rows_of(tables, EFFECTS, grid, "selector")
+    rows = style.rows_of(effects, grid)
     # Lists of chance are one selector in the table.
     rows.selector = rows.selector.cat.remove_unused_categories()
     grid = {**grid, "selectors": [*rows.selector.cat.categories]}
