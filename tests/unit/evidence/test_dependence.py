@@ -8,7 +8,7 @@ from scipy.stats import t
 from mamushi.evidence import dependence as looks
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence, dependence, z_of_pairs
-from mamushi.evidence.frontier import bands, removal_order
+from mamushi.evidence.frontier import ENDS, frontier_rows, removal_order
 from mamushi.selection.metrics import NORMAL
 from tests.support.score_files import scores_table
 
@@ -82,10 +82,10 @@ def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:
     def band(times: int, groups: NDArray[np.int64] | None) -> tuple[float, float]:
         """The width of removal's band at half of the forget set, and of its nearer side."""
         one, s = np.repeat(forget, times), np.repeat(score, times)
-        order, n1 = removal_order(scores_table(s, one)), int(one.sum())
+        order = removal_order(scores_table(s, one))
         scores = RatioScores(s, one, np.zeros(len(s), np.int64), groups=groups)
-        found = bands(scores, {"own": order}, np.array([0, n1 // 2, n1]), 150, 0)["own"]["removal"]
-        value, low, high = found[:, 1].tolist()
+        row = frontier_rows(scores, {"own": order}, [0.5], 150, 0)[0][1]
+        value, low, high = (row[f"removal{end}"] for end in ENDS)
         return high - low, value - low
 
     once, naive, mended = band(1, None), band(5, None), band(5, np.arange(1500) // 5)

@@ -8,7 +8,14 @@ import pytest
 import yaml
 
 from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, RatioScores, platt
-from mamushi.evidence.frontier import Frontier, RemovalOrder, bands, gain, removal_order
+from mamushi.evidence.frontier import (
+    ENDS,
+    Frontier,
+    RemovalOrder,
+    frontier_rows,
+    gain,
+    removal_order,
+)
 from mamushi.io.domains import INFERENCE
 from mamushi.registry import load, plugin
 from tests.support import divergences
@@ -17,7 +24,7 @@ from tests.support.score_files import scores_table
 
 N1, N2 = 60, 90
 PI1 = N1 / (N1 + N2)
-COUNTS = np.array([0, 6, 15, 30, 59, N1])
+COUNTS = np.array([0, 6, 15, 30, 57, N1])
 FORMS = ("threshold", "importance", "share")
 FORGET = np.arange(N1 + N2) < N1
 NO_FOLDS = np.zeros(N1 + N2, dtype=np.int64)
@@ -80,7 +87,12 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
     score, rng = np.concatenate([l1, l2]), np.random.default_rng(3)
     noisy = [(*(score + rng.normal(size=(2, N1 + N2)) * sd), NO_FOLDS) for sd in (1, 2)]
     scores = RatioScores(score, FORGET, NO_FOLDS, noisy)
-    found = bands(scores, {form: order_of(form, s1, s2) for form in FORMS}, COUNTS, 40, seed=7)
+    orders = {form: order_of(form, s1, s2) for form in FORMS}
+    rows, found = frontier_rows(scores, orders, COUNTS / N1, 40, seed=7)
+    for row in rows:
+        for name in ("removal", "preservation"):
+            for end in ENDS:
+                found[row["selector"]].setdefault(name + end, []).append(row[name + end])
     rng = np.random.default_rng(7)
     drawn: dict[str, Any] = {form: {side: [] for side in ("near", *LOSS_SLACK)} for form in FORMS}
     for which in range(40):
@@ -113,8 +125,9 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
             point = what(value.T[None])[0]
             low = np.min([point, *(end[0] for end in ends)], axis=0)
             high = np.max([point, *(end[1] for end in ends)], axis=0)
-            assert found[form][name] == pytest.approx(np.array([point, low, high]), abs=1e-6)
-        assert (found[form]["gain"][:, 0] == 0).all()
+            for end, values in zip(ENDS, (point, low, high), strict=True):
+                assert found[form][name + end] == pytest.approx(values, abs=1e-6)
+        assert [found[form][f"gain{end}"][0] for end in ENDS] == [0, 0, 0]
 
 
 def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_examples() -> None:

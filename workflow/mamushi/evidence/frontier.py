@@ -67,19 +67,11 @@ def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> 
     return np.asarray(sum(terms))
 
 
-def gain(removed: Array) -> Array:
-    """Return the share of the full removal's gain that each budget from 0 to 1 reaches, by removal
-    (..., B): above 1 where a region removes more than the whole, NaN where all gains nothing."""
-    start, end = removed[..., :1], removed[..., -1:]
-    share = np.full(removed.shape, np.nan)
-    return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
-
-
 class RemovalOrder(NamedTuple):
-    """The order in which a selector removes: ``first`` (n1,), places in the forget sample, first to
-    go first; or ``by_chance``, a share everywhere. One that ranks by scores of both domains has a
-    ``region``: the negated scores, ascending, of the forget (n1,) and of the retain sample (n2,),
-    and the places of these in that sample.
+    """The order in which a selector removes: ``first`` (n1,), places in the forget sample; or
+    ``by_chance``, a share everywhere. One that ranks by scores of both domains has a ``region``:
+    the negated scores, ascending, of the forget (n1,) and of the retain sample (n2,), and the
+    places of these in that sample.
     """
 
     first: Places
@@ -139,21 +131,21 @@ class Frontier:
             with np.errstate(divide="ignore"):
                 terms1, terms2 = self._mixed(np.log(self.pi1 * (1 - counts / n1))[:, None])
             return level - terms1 @ w1 / n1, level - terms2 @ w2 / n2
-        ordered = w1[order.first]
-        mass, gained = accumulate(ordered), accumulate(ordered * self.gain[order.first])
+        mass, gained, lost = (
+            np.append(0.0, np.cumsum((w1 * of)[order.first])) for of in (1.0, self.gain, self.loss)
+        )
         removed = level - w1 @ self.whole1 / n1 + np.interp(counts, mass, gained) / n1
         total = float(w2 @ self.harm) / n2
         if order.region is None:
-            lost = accumulate(ordered * self.loss[order.first])
             # Ratios so high that psi underflows everywhere tell no example from another.
             lost = lost if lost[-1] > 0 else mass
             captured = np.interp(counts, mass, lost) / lost[-1] * total
         else:
             falling, falling2, places2 = order.region
-            harm = accumulate((w2 * self.harm)[places2]) / n2
+            harm = np.append(0.0, np.cumsum((w2 * self.harm)[places2])) / n2
             last = falling[np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)]
-            start, end = np.searchsorted(falling, last), np.searchsorted(falling, last, "right")
-            above, upto = np.searchsorted(falling2, last), np.searchsorted(falling2, last, "right")
+            start, end = (np.searchsorted(falling, last, side) for side in ("left", "right"))
+            above, upto = (np.searchsorted(falling2, last, side) for side in ("left", "right"))
             ties = mass[end] - mass[start]
             share = (counts - mass[start]) / np.where(ties > 0, ties, 1)
             captured = harm[above] + share * (harm[upto] - harm[above])
@@ -161,57 +153,12 @@ class Frontier:
         return removed, level - w2 @ self.whole2 / n2 + captured
 
 
-def accumulate(values: Array) -> Array:
-    """Return the sums of the first 0 to n values."""
-    return np.concatenate([[0.0], np.cumsum(values)])
-
-
-def bands(
-    scores: RatioScores,
-    rankings: Mapping[str, RemovalOrder],
-    counts: Places,
-    resamples: int,
-    seed: int,
-) -> dict[str, dict[str, Array]]:
-    """Return each ranking's ``removal``, ``preservation`` and ``gain`` at ``counts`` (B,), from 0
-    to n1, with their 95% bands (3, B): the value, low and high.
-
-    In each resample of examples the ratio is calibrated anew, and one of the pairs of halves says
-    what the scores have lost. It is evaluated without that loss, which halves can overstate, and
-    with it and ``LOSS_SLACK`` more; a band spans the percentiles of both. An end is NaN where it
-    rests on resamples in which removing all gains nothing.
-    """
-    # Near, and by the slack of preservation and of removal.
-    drawn = {name: np.empty((3, resamples, 2, len(counts))) for name in rankings}
-    for which, weights in enumerate(scores.resamples(resamples, seed)):
-        ratio, lost, jeffreys, _ = scores.estimate(weights, which)
-        spreads = (0.0, *(lost + slack * jeffreys for slack in LOSS_SLACK.values()))
-        for side, spread_by in enumerate(spreads):
-            frontier = Frontier(ratio, scores.forget, spread_by)
-            for name, order in rankings.items():
-                drawn[name][side, which] = frontier.at(order, counts, weights)
-    ratio, lost, *_ = scores.estimate()
-    frontier, by_ranking = Frontier(ratio, scores.forget, lost), {}
-    for name, order in rankings.items():
-        removed, preserved = frontier.at(order, counts)
-        near, far_preserved, far_removed = drawn[name]
-        by_ranking[name] = {
-            "removal": _band(scores, removed, near[:, 0], far_removed[:, 0]),
-            "preservation": _band(scores, preserved, near[:, 1], far_preserved[:, 1]),
-            "gain": _band(scores, *map(gain, (removed, near[:, 0], far_removed[:, 0]))),
-        }
-    return by_ranking
-
-
-def _band(scores: RatioScores, value: Array, *sides: Array) -> Array:
-    with np.errstate(invalid="ignore"):
-        # A resample in which removing all gains nothing reaches no share.
-        reached = [np.where(np.isnan(values), -np.inf, values) for values in sides]
-        ends = np.array([np.quantile(values, LEVELS, axis=0) for values in reached])
-    ends[~np.isfinite(ends)] = np.nan
-    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
-    around = np.array([np.minimum(value, low), np.maximum(value, high)])
-    return np.array([value, *scores.widen(value, around)])
+def gain(removed: Array) -> Array:
+    """Return the share of the full removal's gain that each budget from 0 to 1 reaches, by removal
+    (..., B): above 1 where a region removes more than the whole, NaN where all gains nothing."""
+    start, end = removed[..., :1], removed[..., -1:]
+    share = np.full(removed.shape, np.nan)
+    return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
 
 
 def frontier_rows(
@@ -223,25 +170,56 @@ def frontier_rows(
     truth: Doubles | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets, and by
-    ranking the gain, by which the advisor goes: its bands do not follow from those of the curve.
-    By the exact log ratio ``truth`` (n,) both are of the forget texts alone, since p2 = p1 e^-l."""
+    ranking the gain, by which the advisor goes: its 95% bands do not follow from the curve's.
+
+    In each resample of examples the ratio is calibrated anew, and one of the pairs of halves says
+    what the scores have lost. It is evaluated without that loss, which halves can overstate, and
+    with it and ``LOSS_SLACK`` more; a band spans the percentiles of both. An end is NaN where it
+    rests on resamples in which removing all gains nothing. By the exact log ratio ``truth`` (n,)
+    both are of the forget texts alone, since p2 = p1 e^-l.
+    """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
-    rows, relative = [], {}
-    for name, by_quantity in bands(scores, rankings, counts, resamples, seed).items():
+    # Near, and by the slack of preservation and of removal.
+    drawn = {name: np.empty((3, resamples, 2, len(counts))) for name in rankings}
+    for which, weights in enumerate(scores.resamples(resamples, seed)):
+        ratio, lost, jeffreys, _ = scores.estimate(weights, which)
+        spreads = (0.0, *(lost + slack * jeffreys for slack in LOSS_SLACK.values()))
+        for side, spread_by in enumerate(spreads):
+            curve = Frontier(ratio, scores.forget, spread_by)
+            for name, order in rankings.items():
+                drawn[name][side, which] = curve.at(order, counts, weights)
+    ratio, lost, *_ = scores.estimate()
+    curve, rows, relative = Frontier(ratio, scores.forget, lost), [], {}
+    for name, order in rankings.items():
+        removed, preserved = curve.at(order, counts)
+        near, far_preserved, far_removed = drawn[name]
+        by_removal = removed, near[:, 0], far_removed[:, 0]
+        gains = _band(scores, "gain", *map(gain, by_removal))
         relative[name] = {
-            f"gain{end}": [None if np.isnan(x) else x for x in values.tolist()]
-            for end, values in zip(ENDS, by_quantity.pop("gain"), strict=True)
+            end: [None if np.isnan(x) else x for x in values.tolist()]
+            for end, values in gains.items()
         }
-        columns = {"selector": [name] * len(betas), "beta": betas, "removed": counts}
-        for quantity, band in by_quantity.items():
-            columns |= {quantity + end: values for end, values in zip(ENDS, band, strict=True)}
+        columns = {"beta": betas, "removed": counts, **_band(scores, "removal", *by_removal)}
+        columns |= _band(scores, "preservation", preserved, near[:, 1], far_preserved[:, 1])
         if truth is not None:
-            order = rankings[name]._replace(region=None)
-            exact = Frontier(truth, scores.forget).at(order, counts)
+            exact = Frontier(truth, scores.forget).at(order._replace(region=None), counts)
             columns |= zip(("removal_true", "preservation_true"), exact, strict=True)
-        rows += pa.table(columns).to_pylist()
+        rows += [{"selector": name, **row} for row in pa.table(columns).to_pylist()]
     return rows, relative
+
+
+def _band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[str, Array]:
+    """Return a value (B,) and the ends of its band by their names, from resamples (R, B)."""
+    with np.errstate(invalid="ignore"):
+        # A resample in which removing all gains nothing reaches no share.
+        reached = [np.where(np.isnan(values), -np.inf, values) for values in sides]
+        ends = np.array([np.quantile(values, LEVELS, axis=0) for values in reached])
+    ends[~np.isfinite(ends)] = np.nan
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
+    around = np.array([np.minimum(value, low), np.maximum(value, high)])
+    curves = value, *scores.widen(value, around)
+    return {name + end: curve for end, curve in zip(ENDS, curves, strict=True)}
 
 
 def read_truth(examples: str | Path, ids: Ids) -> Doubles | None:

@@ -7,29 +7,24 @@ each of the n rows divided by its norm, with singular values sigma_j and right s
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.io import schemas
-from mamushi.io.tables import DOMAINS, FORGET, read_table
+from mamushi.io.domains import DOMAINS
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.pool import BLOCK_BYTES
-from mamushi.selection.scores import read_matrix
 
 EXACT_ROWS = 1024  # Rows up to which the rows are decomposed; of more, their d x d products.
 NO_VARIANCE = 1e-6  # Share of the first singular value below which a component is rounding.
 SAME_SPAN = 0.85  # Affinity from which the paper calls two subspaces the same.
 SORTED_AT = 50  # Components of each domain between whose subspaces the paper sorts the angles.
-
-
-def read_embeddings(path: str | Path) -> tuple[NDArray[np.float16], Mask]:
-    """Read the vectors (n, d) of the table ``embeddings``, and which are of forget texts (n,)."""
-    table = read_table(path, schemas.EMBEDDINGS, ["id", "domain"])
-    return read_matrix(path, table["id"].to_numpy()), np.asarray(pc.equal(table["domain"], FORGET))
+QUOTED = {
+    **{"angle_median": (2, 50), "variance_forget": (50,), "variance_retain": (50,)},
+    **{"energy_forget": (25, 50), "energy_retain": (25, 50)},
+}
+"""The numbers of components at which the paper quotes a column."""
 
 
 class Domain:
@@ -85,26 +80,33 @@ def geometry_columns(
     embeddings: NDArray[np.float16], forget: Mask, components: int
 ) -> dict[str, Any]:
     """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K: K is
-    ``components``, or less where a domain has fewer dimensions, K <= min(n1 - 1, n2 - 1, d)."""
+    ``components``, or less where a domain has fewer dimensions, K <= min(n1 - 1, n2 - 1, d).
+
+    The affinity is ||V_1k^T V_2k||_F / sqrt(k), about sqrt(k / d) at random, and the principal
+    angles are arccos of the singular values of V_1k^T V_2k (k, k).
+    """
     domains = [Domain(embeddings, inside) for inside in (forget, ~forget)]
     spectra = [spectrum(domain, components) for domain in domains]
     most = min(len(values) for values, *_ in spectra)
     spectra = [(values[:most], vectors[:, :most], total) for values, vectors, total in spectra]
-    power, cosines = discriminative_power(domains, spectra), spectra[0][1].T @ spectra[1][1]
-    by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
-    # In fewer dimensions than twice as many, two subspaces cannot but meet.
-    at = max(1, min(SORTED_AT, most, embeddings.shape[1] // 2))
     columns: dict[str, Any] = {"k": np.arange(1, most + 1)}
     for name, (values, _, variance) in zip(DOMAINS, spectra, strict=True):
         columns[f"singular_{name}"] = values
         columns[f"variance_{name}"] = np.cumsum(values**2) / variance
         columns[f"energy_{name}"] = _shares(values**2)
-    return columns | {
-        **{"power": power, "power_cumulative": _shares(power), "affinity": affinity(cosines)},
-        "angle_median": np.array([np.median(degrees) for degrees in by_k]),
-        "angles_above_45": np.array([(degrees > 45).mean() for degrees in by_k]),
-        "angle_sorted": [*by_k[at - 1].tolist(), *[None] * (most - at)],
-    }
+    columns["power"] = discriminative_power(domains, spectra)
+    columns["power_cumulative"] = _shares(columns["power"])
+    cosines = spectra[0][1].T @ spectra[1][1]
+    within = np.cumsum(np.cumsum(cosines**2, axis=0), axis=1).diagonal()
+    columns["affinity"] = np.minimum(np.sqrt(within / columns["k"]), 1.0)
+    singular = [np.linalg.svd(cosines[:k, :k], compute_uv=False) for k in columns["k"]]
+    angles = [np.degrees(np.arccos(np.clip(values, 0.0, 1.0))) for values in singular]
+    columns["angle_median"] = np.array([np.median(degrees) for degrees in angles])
+    columns["angles_above_45"] = np.array([(degrees > 45).mean() for degrees in angles])
+    # In fewer dimensions than twice as many, two subspaces cannot but meet.
+    at = max(1, min(SORTED_AT, most, embeddings.shape[1] // 2))
+    columns["angle_sorted"] = [*angles[at - 1].tolist(), *[None] * (most - at)]
+    return columns
 
 
 def discriminative_power(domains: list[Domain], spectra: list[Spectrum]) -> Doubles:
@@ -123,20 +125,6 @@ def discriminative_power(domains: list[Domain], spectra: list[Spectrum]) -> Doub
     return np.asarray(np.maximum(square / n - (total / n) ** 2, 0.0))
 
 
-def affinity(cosines: Doubles) -> Doubles:
-    """Return ||V_1k^T V_2k||_F / sqrt(k) for k = 1..K, from V_1^T V_2 (K, K): the root mean square
-    of the cosines of the k principal angles; about sqrt(k / d) at random."""
-    within = np.cumsum(np.cumsum(cosines**2, axis=0), axis=1).diagonal()
-    return np.minimum(np.sqrt(within / np.arange(1, len(within) + 1)), 1.0)
-
-
-def angles(cosines: Doubles) -> Doubles:
-    """Return the principal angles (k,) in degrees, ascending, between two k-dimensional subspaces:
-    arccos of the singular values of V_1^T V_2 (k, k)."""
-    values = np.linalg.svd(cosines, compute_uv=False)
-    return np.degrees(np.arccos(np.clip(values, 0.0, 1.0)))
-
-
 def smallest_k(cumulative: NDArray[np.floating[Any]], share: float) -> int:
     """Return the smallest k >= 1 whose cumulative share is at least ``share``; at most all."""
     return min(int(np.searchsorted(cumulative, share)), len(cumulative) - 1) + 1
@@ -146,20 +134,15 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
     """Return the numbers that the paper quotes, from the columns of ``geometry``; None where there
     are fewer components. ``power_90`` is the k that hold 90% of the discriminative power. It and
     the energies are of what the computed components hold, so compare runs of the same number."""
-    quoted = [("angle_median", 2), ("angle_median", 50)]
-    quoted += [(f"variance_{name}", 50) for name in DOMAINS]
-    quoted += [(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS]
-    components = len(columns["k"])
-    return {
-        "components": components,
-        **{f"power_{p}": smallest_k(columns["power_cumulative"], p / 100) for p in (90, 95)},
-        "affinity_min": float(min(columns["affinity"][:50])),
-        "affinity_max": float(max(columns["affinity"][:50])),
-        **{
-            f"{name}_{k}": float(columns[name][k - 1]) if k <= components else None
-            for name, k in quoted
-        },
-    }
+    components, affinity = len(columns["k"]), columns["affinity"][:SORTED_AT]
+    summary: dict[str, float | int | None] = {"components": components}
+    for percent in (90, 95):
+        summary[f"power_{percent}"] = smallest_k(columns["power_cumulative"], percent / 100)
+    summary |= {"affinity_min": float(min(affinity)), "affinity_max": float(max(affinity))}
+    for name, quoted in QUOTED.items():
+        for k in quoted:
+            summary[f"{name}_{k}"] = float(columns[name][k - 1]) if k <= components else None
+    return summary
 
 
 def _shares(terms: Doubles) -> Doubles:

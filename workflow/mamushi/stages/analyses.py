@@ -149,9 +149,15 @@ class Geometry(Cell):
 def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) -> None:
     """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ, a
     row per number of leading components. The metadata have what the paper quotes."""
-    from mamushi.evidence.geometry import geometry_columns, geometry_summary, read_embeddings
+    import pyarrow.compute as pc
 
-    vectors, forget = read_embeddings(embeddings)
+    from mamushi.evidence.geometry import geometry_columns, geometry_summary
+    from mamushi.io.domains import FORGET
+    from mamushi.selection.scores import read_matrix
+
+    table = parquet.read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
+    vectors = read_matrix(embeddings, table["id"].to_numpy())
+    forget = pc.equal(table["domain"], FORGET).to_numpy()
     columns = geometry_columns(vectors, forget, settings.components)
     cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
     counts = {"n_forget": int(forget.sum()), "n_retain": int((~forget).sum())}
