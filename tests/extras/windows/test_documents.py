@@ -19,7 +19,7 @@ def pool() -> Pool:
     ids = np.array([f"{code}#{i}-{i + 1}" for i, code in enumerate(CODES)], dtype=object)
     forget = CODES < 2
     found = Pool(ids, forget, np.zeros((7, 1), np.float16), groups=CODES)
-    return found.with_columns(**{DOCUMENT: CODES})
+    return replace(found, columns={DOCUMENT: CODES})
 
 
 def test_a_document_has_the_mean_ratio_of_its_windows() -> None:
@@ -50,8 +50,7 @@ def planted(shift: float, seed: int = 0) -> tuple[Pool, np.ndarray]:
     x[own, 0] += shift
     ids = np.array([f"{i:04}" for i in range(len(x))], dtype=object)
     found = Pool(ids, forget, x.astype(np.float16), groups=documents)
-    found = found.with_columns(**{DOCUMENT: documents})
-    return replace(found, fold_steps=(keep_best_windows,)), own
+    return replace(found, columns={DOCUMENT: documents}, fold_steps=(keep_best_windows,)), own
 
 
 def found(pool: Pool) -> float:

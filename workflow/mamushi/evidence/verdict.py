@@ -134,10 +134,7 @@ def share_bound(
     """
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
-    return {
-        "estimate": min(above / budget, 1.0),
-        "upper_bound": min((above + band) / budget, 1.0),
-    }
+    return {"estimate": min(above / budget, 1.0), "upper_bound": min((above + band) / budget, 1.0)}
 
 
 # How it is judged ---------------------------------------------------------------------------------

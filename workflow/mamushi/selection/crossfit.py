@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mamushi.running.machine import side_by_side
 from mamushi.running.progress import Progress
-from mamushi.selection.arrays import Doubles
+from mamushi.selection.arrays import Doubles, Mask, Rows
 from mamushi.selection.folds import draw_by_group, has_groups, held_out, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
@@ -27,27 +27,27 @@ class Task:
     are those of ``train``. ``groups`` (n,) are codes of dependent examples, if there are any."""
 
     embeddings: NDArray[np.float16]
-    forget: NDArray[np.bool_]
-    train: NDArray[np.int64]
-    held_out: NDArray[np.int64]
+    forget: Mask
+    train: Rows
+    held_out: Rows
     mean: Doubles
     scale: Doubles
     seed: int
-    groups: NDArray[np.int64] | None = None
+    groups: Rows | None = None
 
     @property
-    def train_groups(self) -> NDArray[np.int64] | None:
+    def train_groups(self) -> Rows | None:
         """Codes of the groups of the rows ``train``."""
         return None if self.groups is None else self.groups[self.train]
 
-    def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def features(self, rows: Rows) -> NDArray[np.float32]:
         """Return standardised embeddings (len(rows), d) in float32."""
         x = self.embeddings[rows].astype(np.float32)
         x -= self.mean.astype(np.float32)
         x /= self.scale.astype(np.float32)
         return x
 
-    def score_held_out(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
+    def score_held_out(self, score: Callable[[Rows], NDArray[Any]]) -> Doubles:
         """Score the rows ``held_out`` by ``score``, in blocks of bounded size."""
         blocks = np.split(self.held_out, range(_BLOCK, len(self.held_out), _BLOCK))
         return np.concatenate([np.asarray(score(rows), dtype=np.float64) for rows in blocks])
@@ -84,15 +84,13 @@ def cross_fit(
     used = np.ones(len(pool.ids), dtype=np.bool_)
     if pool.half is not None:
         used = _halves(pool, folds[0], seed) == pool.half
-    tasks = list[Task]()
+    tasks, fits = list[Task](), list[Fit]()
     for fold, fold_seed in zip(folds, seeds, strict=True):
         tasks += _tasks(pool, fold, fold_seed, used, settings.get("fit_sample"))
-    fits = list[Fit]()
     with Progress(len(tasks), name, "fold") as progress:
         for fit in estimate(tasks) if together else side_by_side(estimate, tasks):
-            held = tasks[len(fits)].held_out
             fits.append(fit)
-            progress.advance(note=f"AUC {auc(fit[0], pool.forget[held]):.3f}")
+            progress.advance()
     logits = average(tasks, [of_task for of_task, _ in fits], repeats)
     centre, per_fold = middle(logits, pool.forget), []
     for i, (_, remark) in enumerate(fits[:k]):
@@ -118,7 +116,7 @@ def average(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> 
 
 
 def _tasks(
-    pool: Pool, fold: NDArray[np.int16], seed: int, used: NDArray[np.bool_], most: int | None
+    pool: Pool, fold: NDArray[np.int16], seed: int, used: Mask, most: int | None
 ) -> Iterator[Task]:
     """Yield the task of each fold, which fits on those of the examples that are ``used`` (n,), or a
     sample of ``most`` of them; on a half with seeds of its own."""
@@ -139,9 +137,7 @@ def _tasks(
         yield task
 
 
-def draw_sample(
-    forget: NDArray[np.bool_], most: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def draw_sample(forget: Mask, most: int, rng: np.random.Generator) -> Rows:
     """Draw ``most`` of the examples. Classes are balanced by their weights, so that none of a rare
     domain has to go, as the examples of one beside a large corpus."""
     rare = np.flatnonzero(forget if 2 * forget.sum() < len(forget) else ~forget)
@@ -151,15 +147,15 @@ def draw_sample(
     return np.sort(np.concatenate([rare, rng.permutation(common)[: most - len(rare)]]))
 
 
-def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:
+def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> Rows:
     """Draw the half (n,) of every example, 0 or 1, evenly within each domain in each fold."""
     rng = np.random.default_rng(derive_seed(seed, HALF))
     forget, groups = pool.forget, pool.groups
     half = np.empty(len(forget), dtype=np.int64)
     for i in range(int(fold.max()) + 1):
         if has_groups(groups):
-            in_fold = np.flatnonzero(fold == i)
-            half[in_fold] = draw_by_group(forget[in_fold], groups[in_fold], np.full(2, 0.5), rng)
+            rows = np.flatnonzero(fold == i)
+            half[rows] = draw_by_group(forget[rows], groups[rows], np.full(2, 0.5), rng)
             continue
         for domain in (forget, ~forget):
             members = rng.permutation(np.flatnonzero(domain & (fold == i)))
@@ -168,7 +164,7 @@ def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]
     return half
 
 
-def middle(logits: Doubles, forget: NDArray[np.bool_]) -> float:
+def middle(logits: Doubles, forget: Mask) -> float:
     """Return the midpoint between the mean logit of the forget and that of the retain examples."""
     return float((logits[forget].mean() + logits[~forget].mean()) / 2)
 

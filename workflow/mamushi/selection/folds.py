@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes, place_groups
 from mamushi.errors import UserError
+from mamushi.selection.arrays import Doubles, Mask, Rows
 
 BLUR = 0.5
 """Share by which groups count as smaller where they are ordered, so that each seed has folds of its
@@ -18,7 +19,7 @@ own."""
 
 
 def stratified_folds(
-    forget: NDArray[np.bool_], k: int, seed: int, groups: GroupCodes | None = None
+    forget: Mask, k: int, seed: int, groups: GroupCodes | None = None
 ) -> NDArray[np.int16]:
     """Draw the fold (n,) of every example; within a domain, sizes differ by at most 1, or
     by little more with ``groups`` (n,).
@@ -41,11 +42,8 @@ def stratified_folds(
 
 
 def held_out(
-    forget: NDArray[np.bool_],
-    share: float,
-    rng: np.random.Generator,
-    groups: GroupCodes | None = None,
-) -> tuple[GroupCodes, GroupCodes]:
+    forget: Mask, share: float, rng: np.random.Generator, groups: GroupCodes | None = None
+) -> tuple[Rows, Rows]:
     """Draw positions of the rest, and of a stratified ``share``, at least one of a domain, or one
     of its ``groups`` (n,), in each. Raises ``UserError`` where there are too few for that."""
     side = np.zeros(len(forget), dtype=np.int64)
@@ -64,7 +62,7 @@ def held_out(
     return np.flatnonzero(side == 0), np.flatnonzero(side == 1)
 
 
-def count_units(mask: NDArray[np.bool_], groups: GroupCodes | None) -> int:
+def count_units(mask: Mask, groups: GroupCodes | None) -> int:
     """Return how many examples of a mask (n,) there are, or groups of them."""
     return int(mask.sum() if groups is None else len(np.unique(groups[mask])))
 
@@ -75,10 +73,7 @@ def has_groups(groups: GroupCodes | None) -> TypeGuard[GroupCodes]:
 
 
 def draw_by_group(
-    forget: NDArray[np.bool_],
-    groups: GroupCodes,
-    portions: NDArray[np.float64],
-    rng: np.random.Generator,
+    forget: Mask, groups: GroupCodes, portions: Doubles, rng: np.random.Generator
 ) -> GroupCodes:
     """Draw the part (n,) of every example, the same for all of a group.
 
@@ -100,12 +95,7 @@ def draw_by_group(
 
 
 def _check(
-    purpose: str,
-    place: GroupCodes,
-    k: int,
-    outside: int,
-    forget: NDArray[np.bool_],
-    groups: GroupCodes | None,
+    purpose: str, place: GroupCodes, k: int, outside: int, forget: Mask, groups: GroupCodes | None
 ) -> None:
     """Raise ``UserError`` unless every part has examples, or groups, of both domains, and so many
     are ``outside`` it."""
@@ -116,7 +106,7 @@ def _check(
             raise UserError(problem, do="lower the selector's 'folds'")
 
 
-def balanced_weights(forget: NDArray[np.bool_]) -> NDArray[np.float64]:
+def balanced_weights(forget: Mask) -> Doubles:
     """Return the weight n / (2 n_c) of every example of class c, so that both classes weigh n/2.
 
     With them the logit estimates log p1/p2 without the prior log-odds (paper, Section 4).

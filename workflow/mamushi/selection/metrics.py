@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
+from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import has_groups
 from mamushi.selection.pool import Pool, Scored
 
+Scores = NDArray[np.floating[Any]]
 ClusterCodes = tuple[GroupCodes, GroupCodes]
 """Codes of the groups of forget and of retain texts."""
 
@@ -19,25 +21,20 @@ DELONG_FACTOR = 2.0
 others: without a difference between the domains, a chance agreement of two folds counts twice."""
 
 
-def average_ranks(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+def average_ranks(values: Scores) -> Doubles:
     """Return ranks (n,) from 1 in ascending order; equal values share the mean of their ranks."""
     _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    ranks: NDArray[np.float64] = (last - (count - 1) / 2)[inverse]
-    return ranks
+    return np.asarray((np.cumsum(count) - (count - 1) / 2)[inverse])
 
 
-def auc(scores: NDArray[np.floating[Any]], forget: NDArray[np.bool_]) -> float:
+def auc(scores: Scores, forget: Mask) -> float:
     """Estimate P(score of a forget example > score of a retain example), ties counted half."""
     n1 = int(forget.sum())
-    n2 = len(forget) - n1
     above = average_ranks(scores)[forget].sum() - n1 * (n1 + 1) / 2
-    return float(above / (n1 * n2))
+    return float(above / (n1 * (len(forget) - n1)))
 
 
-def placements(
-    scores: NDArray[np.floating[Any]], forget: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def placements(scores: Scores, forget: Mask) -> tuple[Doubles, Doubles]:
     """Return per forget example the share of retain examples below it (n1,), and per retain example
     that of forget examples above it (n2,), ties counted half; the mean of either is the AUC."""
     ranks = average_ranks(scores)
@@ -53,17 +50,17 @@ class SamplingError(NamedTuple):
 
     variance: float
     texts: int
-    errors: float
+    errors: float = NORMAL
 
 
-def clusters_of(groups: GroupCodes | None, forget: NDArray[np.bool_]) -> ClusterCodes | None:
+def clusters_of(groups: GroupCodes | None, forget: Mask) -> ClusterCodes | None:
     """Return the codes of the groups of forget texts (n1,) and of retain texts (n2,), for
     ``sampling_error``; None where each text is a group of its own."""
     return (groups[forget], groups[~forget]) if has_groups(groups) else None
 
 
 def sampling_error(
-    above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes | None = None
+    above: Doubles, below: Doubles, clusters: ClusterCodes | None = None
 ) -> SamplingError:
     """Estimate the error of an AUC of fixed scores, or of a difference of two on the same texts,
     from ``placements`` or their differences: DeLong et al. (1988).
@@ -74,20 +71,20 @@ def sampling_error(
     """
     if clusters is None:
         variance = sum(float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
-        return SamplingError(variance, min(len(above), len(below)), NORMAL)
+        return SamplingError(variance, min(len(above), len(below)))
     from scipy.special import stdtrit
 
     _, code = np.unique(np.concatenate(clusters), return_inverse=True)
     numbers = [len(np.unique(codes)) for codes in clusters]
     if (fewest := min(numbers)) < 2:
-        return SamplingError(float("inf"), fewest, NORMAL)
+        return SamplingError(float("inf"), fewest)
     total, sides = np.zeros(int(code.max()) + 1), np.split(code, [len(above)])
     for placed, codes, number in zip((above, below), sides, numbers, strict=True):
         size = np.sqrt(number / (number - 1)) / len(placed)
         total += size * np.bincount(codes, placed - placed.mean(), len(total))
     square = total**2
     if (variance := square.sum()) == 0:
-        return SamplingError(0.0, fewest, NORMAL)
+        return SamplingError(0.0, fewest)
     # The fourth moment of a normal variable is three times the square of the second.
     freedom = 3 * float(variance**2 / (square**2).sum())
     errors = float(stdtrit(min(max(freedom, 1.0), fewest - 1), 0.975))
@@ -126,7 +123,7 @@ def auc_ends(
     return min(low, 1 - float(betaincinv(mean * size, (1 - mean) * size, 0.975))), high
 
 
-def spearman(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> float | None:
+def spearman(a: Scores, b: Scores) -> float | None:
     """Return Spearman's rank correlation, ties by average rank; None when one is constant."""
     ranks = np.stack([average_ranks(a), average_ranks(b)])
     ranks -= ranks.mean(axis=1, keepdims=True)

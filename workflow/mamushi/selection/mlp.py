@@ -21,13 +21,12 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mamushi.errors import UserError
 from mamushi.running.machine import sees_gpu, side_by_side
-from mamushi.selection.arrays import Doubles
+from mamushi.selection.arrays import Doubles, Rows
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights, held_out
 
@@ -43,8 +42,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     features = PoolFeatures(tasks, device, use_bf16(settings["precision"], device))
 
     def fit(task: Task) -> Fit:
-        network, details = train_network(features, task, settings)
-        return network_logits(network, features, task.held_out), details
+        return train_network(features, task, settings)
 
     yield from map(fit, tasks) if device.type == "cuda" else side_by_side(fit, tasks)
 
@@ -147,22 +145,20 @@ class Split:
     """A task's training rows: a part held out for early stopping, and batches of the rest."""
 
     def __init__(self, task: Task, settings: Mapping[str, Any], device: torch.device) -> None:
-        forget = task.forget[task.train]
+        forget, share = task.forget[task.train], settings["validation"]
         self.rng = np.random.default_rng(task.seed)
         self.weights = balanced_weights(forget).astype(np.float32)
         columns = (task.train, forget.astype(np.float32), self.weights)
         self.columns = [torch.from_numpy(column).to(device) for column in columns]
-        self.fitted, self.held_out = held_out(
-            forget, settings["validation"], self.rng, task.train_groups
-        )
+        self.fitted, self.held_out = held_out(forget, share, self.rng, task.train_groups)
         self.size = min(settings["batch_size"], len(self.fitted))
 
-    def epoch(self) -> list[NDArray[np.int64]]:
+    def epoch(self) -> list[Rows]:
         """Return places among the training rows, in batches, in a new order."""
         order = self.rng.permutation(self.fitted)
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]
 
-    def batch(self, places: NDArray[np.int64]) -> Batch:
+    def batch(self, places: Rows) -> Batch:
         """Return the training rows at some places."""
         at = torch.from_numpy(places).to(self.columns[0].device)
         rows, labels, weights = (column[at] for column in self.columns)
@@ -170,10 +166,9 @@ class Split:
 
 
 @torch.no_grad()
-def train_network(
-    features: PoolFeatures, task: Task, settings: Mapping[str, Any]
-) -> tuple[Network, dict[str, Any]]:
-    """Train a network; return it with the weights of its best epoch, and its ``details``.
+def train_network(features: PoolFeatures, task: Task, settings: Mapping[str, Any]) -> Fit:
+    """Train a network; return the logits of the rows ``held_out`` by the weights of its best epoch,
+    in float32 whatever it was trained in.
 
     A stratified share of the training rows is held out for early stopping by scikit-learn's rule:
     an epoch is bad when its held-out loss is not below the best so far by more than the tolerance,
@@ -203,11 +198,13 @@ def train_network(
         problem = f"the MLP's held-out loss was never finite in {epoch} epochs"
         raise UserError(problem, do="lower the selector's learning_rate")
     network.weights, network.biases = best
+    blocks = torch.from_numpy(task.held_out).to(features.device).split(PREDICT)
+    logits = torch.cat([network.forward(features.exact(block))[0] for block in blocks])
     precision = "bf16" if features.bf16 else "fp32"
-    return network, {"epochs": epoch, "best_epoch": best_epoch, "precision": precision}
+    details = {"epochs": epoch, "best_epoch": best_epoch, "precision": precision}
+    return np.asarray(logits.double().cpu().numpy()), details
 
 
-@torch.no_grad()
 def held_out_loss(network: Network, features: PoolFeatures, batch: Batch, size: int) -> float:
     """Return the weighted BCE, without the L2 term, of held-out rows, ``size`` at a time. Here the
     host waits for the device: once an epoch."""
@@ -218,14 +215,6 @@ def held_out_loss(network: Network, features: PoolFeatures, batch: Batch, size: 
         loss = binary_cross_entropy_with_logits(logits, labels, weights, reduction="none")
         total += loss.double().sum()
     return float(total) / of_all
-
-
-@torch.no_grad()
-def network_logits(network: Network, features: PoolFeatures, rows: NDArray[np.int64]) -> Doubles:
-    """Return raw logits of ``rows``, in float32 whatever the network was trained in."""
-    blocks = torch.from_numpy(rows).to(features.device).split(PREDICT)
-    logits = torch.cat([network.forward(features.exact(block))[0] for block in blocks])
-    return np.asarray(logits.double().cpu().numpy())
 
 
 def use_bf16(precision: str, device: torch.device) -> bool:

@@ -6,8 +6,8 @@ Plug-ins import this, so that nothing heavy is imported at its top: see ``regist
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,17 +56,6 @@ class Pool:
     """Of a ``crossfit.Task`` and the pool, another task."""
     score_steps: tuple[Callable[[Scored, Any, bool], Scored], ...] = ()
     """Of the scores, the pool, and whether they are by chance, other scores."""
-
-    def subset(self, inside: NDArray[np.bool_]) -> Self:
-        """Return the pool of the examples ``inside`` (n,), without a base."""
-        names = ("ids", "forget", "embeddings", "truth", "texts", "groups")
-        arrays: Any = {n: x[inside] for n in names if (x := getattr(self, n)) is not None}
-        columns = {name: x[inside] for name, x in self.columns.items()}
-        return replace(self, **arrays, base=None, columns=columns)
-
-    def with_columns(self, **columns: NDArray[Any]) -> Self:
-        """Return the pool with further columns (n,) of a room beside the core."""
-        return replace(self, columns={**self.columns, **columns})
 
     @property
     def width(self) -> int:

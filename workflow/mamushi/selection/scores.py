@@ -22,6 +22,7 @@ from mamushi.io.tables import (
     read_table,
 )
 from mamushi.registry import additions, load, plugin
+from mamushi.selection.arrays import Rows
 from mamushi.selection.pool import Pool, Scored
 
 
@@ -41,14 +42,13 @@ def read_pool(
     listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
     if not all(table[name].combine_chunks().equals(listed[name]) for name in ("id", "domain")):
         raise other_examples(embeddings, examples)
-    ids = table["id"].to_numpy()
-    ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)
-    of_base = None
+    ids, of_base = table["id"].to_numpy(), None
     if base is not None:
         scores = read_table(base, schemas.SCORES, ["id", "score", "fold"])
         if not scores["id"].equals(table["id"]):
             raise other_examples(base, embeddings)
         of_base = scored_of(scores)
+    ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)
     pool = Pool(
         ids=ids,
         forget=np.asarray(pc.equal(table["domain"], FORGET)),
@@ -118,7 +118,7 @@ def scored_of(table: pa.Table) -> Scored:
     return Scored(np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
 
 
-def rank_forget(pool: Pool, scored: Scored) -> NDArray[np.int64]:
+def rank_forget(pool: Pool, scored: Scored) -> Rows:
     """Return positions of the n1 forget examples, highest score first, ties by id.
 
     Raises ``ValueError`` when a forget example has no finite score: a mistake of the selector.

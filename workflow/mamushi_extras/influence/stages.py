@@ -1,5 +1,6 @@
 """Influence along a training or at trained weights, and the rankings of texts and tokens by it."""
 
+from dataclasses import replace
 from functools import partial
 
 from mamushi.config.kinds import setting
@@ -95,5 +96,4 @@ def influence_scores(
     pool = read_pool(embeddings, examples)
     of_tokens = read_influence(influence, pool.ids.tolist())
     sums = np.array([values.sum(dtype=np.float64) for values in of_tokens])
-    pool = pool.with_columns(influence=sums)
-    rank_pool(job, pool)
+    rank_pool(job, replace(pool, columns={**pool.columns, "influence": sums}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Added
@@ -39,7 +40,8 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
         return pool
     from mamushi_extras.unlabelled.like import SCREEN
 
-    return pool.with_columns(words=column(f"label_{SCREEN}").astype(float))
+    words = column(f"label_{SCREEN}").astype(float)
+    return replace(pool, columns={**pool.columns, "words": words})
 
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:

@@ -102,9 +102,11 @@ def with_document_steps(pool: Pool, removes: bool) -> Pool:
     """Return a pool of windows that have the labels of their documents, which are fitted on as
     ``keep_best_windows`` says; where documents go as a whole (``removes``), they are scored."""
     codes = np.unique([document_of(name) for name in pool.ids], return_inverse=True)[1]
-    pool = pool.with_columns(document=codes.astype(np.int64))
     return replace(
-        pool, fold_steps=(keep_best_windows,), score_steps=(score_documents,) if removes else ()
+        pool,
+        columns={**pool.columns, DOCUMENT: codes.astype(np.int64)},
+        fold_steps=(keep_best_windows,),
+        score_steps=(score_documents,) if removes else (),
     )
 
 

@@ -7,6 +7,7 @@ As all of the paper's baselines it scores the texts of which means and covarianc
 at the width of a language model tells apart what does not differ: see ``lr_maha``.
 """
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from mamushi.config.kinds import Section, key
@@ -30,8 +31,10 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.statistics import centroids
 
     means, kind = centroids(pool), settings["covariance"]
-    domains = zip((pool.subset(pool.forget), pool.subset(~pool.forget)), means, strict=True)
-    densities = [estimate_covariance(domain, mu, mu, kind, "gaussian") for domain, mu in domains]
+    densities = []
+    for domain, mu in zip((pool.forget, ~pool.forget), means, strict=True):
+        own = {name: getattr(pool, name)[domain] for name in ("ids", "forget", "embeddings")}
+        densities.append(estimate_covariance(replace(pool, **own), mu, mu, kind, "gaussian"))
     scores = np.zeros(len(pool.ids))
     for rows, x in pool.blocks(least=pool.width):
         # log N(x; mean, Sigma), but for d/2 log 2 pi.
