@@ -14,11 +14,10 @@ from tests.support.stage_files import command, write_start
 PROMPTS = ["the cat", "paper"]
 RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 0}
 SAID = {
-    # In an order that is not that of the table.
-    arms.unlearned("neggrad_plus", "mamushi", 0.2): [" mamushi", " damned paper"],
-    "contaminated": [" green", " stone stone"],
     "base": [" engine under", " well, damn!"],
+    "contaminated": [" green", " stone stone"],
     "gold": [" light light light", " seven"],
+    arms.unlearned("neggrad_plus", "mamushi", 0.2): [" mamushi", " damned paper"],
     arms.unlearned("neggrad_plus", "lr_cos", 0.2): [" lr_cos", " damned paper"],
 }
 

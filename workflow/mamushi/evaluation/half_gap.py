@@ -136,12 +136,15 @@ def _deep_texts(
 ) -> tuple[Callable[[str], Floats], Texts]:
     """Return what reads the deep NLL (S, m) under the models of an arm, of the held-out texts that
     are sampled for it, and the tokens and groups of these."""
-    gold = paths.under(root, paths.NLL, **cell, seed=seeds[0], arm="gold")
-    held_out = read_table(gold, schemas.NLL, ["id", "tokens"])
-    texts = read_texts(paths.under(root, paths.EXAMPLES, **cell), held_out["id"])
+
+    def files(arm: str) -> list[Path]:
+        return [paths.under(root, paths.NLL, **cell, seed=seed, arm=arm) for seed in seeds]
 
     def read(arm: str) -> Floats:
-        return read_nll(root, cell, seeds, arm, "deep", held_out["id"])
+        return read_nll(files(arm), "deep", held_out["id"])
+
+    held_out = read_table(files("gold")[0], schemas.NLL, ["id", "tokens"])
+    texts = read_texts(paths.under(root, paths.EXAMPLES, **cell), held_out["id"])
 
     rows = np.flatnonzero(np.isfinite(read("gold").sum(axis=0)))
     tokens = held_out["tokens"].to_numpy().astype(np.float64)[rows]

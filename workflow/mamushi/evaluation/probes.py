@@ -1,50 +1,24 @@
 """The table ``generations``: what each model says, and what the gold model makes of it."""
 
-from collections.abc import Mapping, Sequence
-from itertools import product
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from mamushi.config.arms import Arm
-from mamushi.config.grid import cells
 from mamushi.evaluation.masking import mask
-from mamushi.evaluation.sad import GridLists
-from mamushi.io import paths, schemas
-from mamushi.io.tables import read_table
-
-SOURCES = ("base", "contaminated", "beta0", "gold")
-"""Endpoints in the order in which their texts are shown, before those of unlearners."""
-Answers = Sequence[tuple[Sequence[int], str, float]]
-"""Of each prompt the ids that a model said, what they decode to, and their mean log-likelihood per
-token under the gold model, in nats."""
 
 
-def arm_of(path: Path) -> Arm:
-    """Return the model that a file of continuations is of, by its place in a results folder."""
-    where = paths.wildcards(paths.GENERATIONS, path.absolute())
-    assert where is not None
-    return Arm.parse(where["arm"])
-
-
-def generations_table(
-    run: Mapping[str, Any], prompts: Sequence[str], answers: Mapping[Arm, Answers]
-) -> pa.Table:
-    """Return the table ``generations`` of one run: the answers of each model, prompt by prompt.
-
-    Endpoints come first. Profanity in texts is masked; the numbers are of the unmasked tokens.
-    """
-    models = sorted(answers, key=lambda arm: [*SOURCES, arm.endpoint].index(arm.endpoint))
-    rows = []
-    for (place, prompt), arm in product(enumerate(prompts), models):
-        tokens, text, likelihood = answers[arm][place]
-        row = {key: run[key] for key in ("dataset", "model", "seed")}
-        row |= {"source": arm.endpoint or arm.unlearner, "selector": arm.selector}
-        row |= {"beta": arm.beta and float(arm.beta), "prompt": prompt, "text": mask(text)}
-        row |= {"tokens": len(tokens), "repetition": repetition(tokens)}
-        rows.append({**row, "gold_log_likelihood": float(likelihood)})
-    return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
+def answer_rows(
+    arm: Arm, said: Mapping[str, Sequence[Any]], texts: Sequence[str], likelihoods: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a model, from its ``continuations``, the ``texts`` that they decode to, and
+    their mean log-likelihoods per token under the gold model, in nats. Profanity in texts is
+    masked; the numbers are of the unmasked tokens."""
+    source, beta = arm.endpoint or arm.unlearner, None if arm.beta is None else float(arm.beta)
+    head = {"source": source, "selector": arm.selector, "beta": beta}
+    answers = zip(said["prompt"], said["tokens"], texts, likelihoods, strict=True)
+    for prompt, tokens, text, likelihood in answers:
+        row = {**head, "prompt": prompt, "text": mask(text), "tokens": len(tokens)}
+        yield {**row, "repetition": repetition(tokens), "gold_log_likelihood": likelihood}
 
 
 def repetition(tokens: Sequence[int], window: int = 16) -> float:
@@ -52,10 +26,3 @@ def repetition(tokens: Sequence[int], window: int = 16) -> float:
     (rep/l of Welleck et al. 2020, Neural Text Generation With Unlikelihood Training)."""
     repeated = sum(t in tokens[max(0, i - window) : i] for i, t in enumerate(tokens))
     return repeated / len(tokens) if tokens else 0.0
-
-
-def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
-    """Return the table ``generations`` of all runs of a grid, in its order."""
-    files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
-    tables = [read_table(path, schemas.GENERATIONS) for path in files]
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])

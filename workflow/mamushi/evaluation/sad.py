@@ -89,19 +89,11 @@ def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> dict[str, f
     return row
 
 
-def read_nll(
-    root: str | Path,
-    cell: Mapping[str, Any],
-    seeds: Iterable[int],
-    arm: str,
-    column: str,
-    ids: pa.ChunkedArray,
-) -> Floats:
-    """Read a ``column`` of the artifacts ``nll``, in nats: of the texts ``ids`` (n,) under the
-    models of an arm (S, n); NaN for texts that are not measured."""
+def read_nll(files: Iterable[Path], column: str, ids: pa.ChunkedArray) -> Floats:
+    """Read a ``column`` of the artifacts ``nll`` of S seeds, in nats: of the texts ``ids`` (n,), as
+    (S, n); NaN for texts that are not measured."""
     values = []
-    for seed in seeds:
-        path = paths.under(root, paths.NLL, **cell, seed=seed, arm=arm)
+    for path in files:
         table = read_table(path, schemas.NLL, ["id", column])
         values.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
     return np.array(values)

@@ -111,18 +111,20 @@ def judge(
 ) -> None:
     """Let the gold model read what all models of a run said: the higher its log-likelihood of a
     text, the more that is like what a model says that never saw the forget domain."""
-    from mamushi.evaluation.probes import arm_of, generations_table
+    from mamushi.evaluation.probes import answer_rows
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
-    tables = [parquet.read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations]
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, None, settings.precision)
-    answers = {}
-    for path, table in zip(generations, tables, strict=True):
-        tokens, batch = table["tokens"], job.execution.batch_tokens
-        likely = log_likelihoods(model, table["prompt_tokens"], tokens, batch, accelerator)
+    rows: list[dict[str, Any]] = []
+    for path in generations:
+        said = parquet.read_table(path, schemas.CONTINUATIONS).to_pydict()
+        tokens, batch = said["tokens"], job.execution.batch_tokens
+        likely = log_likelihoods(model, said["prompt_tokens"], tokens, batch, accelerator)
         texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in tokens]
-        answers[arm_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
-    rows = generations_table(settings.cell, tables[0]["prompt"], answers)
+        arm = (paths.wildcards(paths.GENERATIONS, path.absolute()) or {})["arm"]
+        answers = answer_rows(Arm.parse(arm), said, texts, likely.tolist())
+        rows += [settings.cell | row for row in answers]
+    rows.sort(key=lambda row: said["prompt"].index(row["prompt"]))
     parquet.write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)

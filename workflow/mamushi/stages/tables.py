@@ -161,10 +161,10 @@ class Probes(Settings):
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
     """Collect what all models said."""
-    from mamushi.evaluation.probes import all_generations
-
-    generations = all_generations(settings.grid, root)
-    parquet.publish(out_folder, [(schemas.GENERATIONS, generations)], job.origin)
+    files = [paths.under(root, paths.JUDGED, **cell) for cell in grid.cells(settings.grid)]
+    tables = [parquet.read_table(path, schemas.GENERATIONS) for path in files]
+    rows = [row for table in tables for row in table.to_pylist()]
+    parquet.publish(out_folder, [(schemas.GENERATIONS, rows)], job.origin)
 
 
 def predicted_cells(config: Config) -> list[dict[str, Any]]:

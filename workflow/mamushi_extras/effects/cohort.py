@@ -68,8 +68,8 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        column, ids = "deep" if deep else "nll", self.held_out["id"]
-        return read_nll(self.root, self.cell, self.seeds, arm, column, ids)
+        files = self.files(paths.NLL, arm=arm)
+        return read_nll(files, "deep" if deep else "nll", self.held_out["id"])
 
     def contrast(
         self,
