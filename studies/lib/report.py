@@ -3,12 +3,13 @@
 import argparse
 import datetime
 import os
+import platform
 import re
 import sys
 from pathlib import Path
 
 from mamushi.io.digests import versions
-from mamushi.running.machine import conditions, cores
+from mamushi.running.machine import cores
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +43,10 @@ class Report:
     """The numbers of one run of the program ``name``."""
 
     def __init__(self, name: str, gpu: str | None = None, threads: int | None = None) -> None:
-        self.name, self.machine = name, gpu or f"{conditions()['processor']} {cores()} cores"
+        self.name, self.machine = (
+            name,
+            gpu or f"{platform.processor() or platform.machine()} {cores()} cores",
+        )
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         origin = {
             "command": command_line(),

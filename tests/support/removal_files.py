@@ -1,6 +1,5 @@
 """A results folder with a removal list in it, and commands for people called by their functions."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -8,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.cli import commands
+from mamushi.cli import run_command
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
 from mamushi.io.domains import name_of
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.registry import import_file
 from mamushi.selection.removals import digest_of_ids
 from mamushi_curate.tables import readers
 from mamushi_extras.windows.windows import document_of, span_of
@@ -26,10 +24,7 @@ CELL = {"dataset": "comments", "model": "ours", "seed": 0}
 
 def command(name: str, *words: object) -> int:
     """Run ``mamushi NAME WORDS``."""
-    module = import_file(commands()[name])
-    parser = argparse.ArgumentParser()
-    module.arguments(parser)
-    return module.run(parser.parse_args([str(word) for word in words])) or 0
+    return run_command(name, [str(word) for word in words])
 
 
 def removal_list(

@@ -40,23 +40,20 @@ def main() -> int:
             raise
         print("\nmamushi: interrupted", file=sys.stderr)
         statuses.append(130)
-    except SystemExit as end:
-        statuses.append(end.code if isinstance(end.code, int) else int(bool(end.code)))
     return statuses[0]
 
 
 def _exit_at_once() -> None:
     """End the process at once. Taking apart what was imported takes a second with torch, and once
     in some thousand times a library's threads end it with "terminate called" when all is done."""
-    code = statuses[0] if statuses else None
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            # As Python does where its output is lost, to a full disk for instance.
-            code = code or 120
-    if code is not None:
-        os._exit(code & 255)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        # As Python does where its output is lost, to a full disk for instance.
+        statuses.insert(0, statuses[0] if statuses and statuses[0] else 120)
+    if statuses:
+        os._exit(statuses[0] & 255)
 
 
 if __name__ == "__main__":

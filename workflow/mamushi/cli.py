@@ -1,14 +1,13 @@
 """``mamushi COMMAND``, the same as ``python -m mamushi COMMAND``.
 
-A command for people is a file of a folder ``commands`` with ``arguments(parser)`` and
-``run(args)``. Any other is a stage of the workflow, which declares its files and settings: see
-``running.stage``.
+A command for people is a file of a folder ``commands``, whose docstring is its help. The signature
+of its function ``run`` is its options; it returns the exit code, and what ``--json`` prints. Any
+other is a stage of the workflow, which declares its files and settings: see ``running.stage``.
 """
 
-import argparse
-import ast
-import inspect
+import contextlib
 import io
+import json
 import os
 import re
 import signal
@@ -18,54 +17,60 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import mamushi
-from mamushi.commands import _as_json
 from mamushi.errors import UserError, error_line, is_interrupt, suggestion
 from mamushi.io.files import DISK_FULL
 from mamushi.registry import find_files, import_file
-from mamushi.running import launch, locks, machine, stage
+from mamushi.running import launch, locks, machine
 from mamushi.running.interruption import Stopped
-
-Plain = argparse.RawDescriptionHelpFormatter
+from mamushi.running.stage import Stage, parse_job, stages
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code: 0, or what a command for people says; 2 after a
     user's mistake and 1 after any other error, told in one line, or 128 and the number of the
     signal that ended it."""
-    began = time.monotonic()
     for stream in (sys.stdout, sys.stderr):
         # A terminal may not know a character, and path names have bytes that are none.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
-    name = words[0]
+    name, *words = (sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        module = _find_command(words)
-        is_stage = isinstance(module, stage.Stage)
-        about = inspect.getdoc(module.function if is_stage else module)
-        parser = _Parser(f"mamushi {name}", description=about, formatter_class=Plain)
-        if is_stage:
-            stage.add_arguments(parser, module)
-            return _run(module, parser.parse_args(words[1:]), words, began)
-        module.arguments(parser)
-        with _as_json.alone(args := parser.parse_args(words[1:])):
-            status: int = module.run(args) or 0
+        status = _run(name, words)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
         # Whoever reads what is printed has seen enough, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except (Stopped, KeyboardInterrupt, Exception) as end:
-        if not (isinstance(end, Stopped) or is_interrupt(end)):
-            return _report(name, end)
+    except Stopped as end:
+        print(f"\nmamushi {name}: {end}", file=sys.stderr, flush=True)
+        return end.status
+    except (KeyboardInterrupt, Exception) as error:
+        if not is_interrupt(error):
+            return _report(name, error)
         # On a line of its own, where a terminal shows ^C.
-        said = end if isinstance(end, Stopped) else "interrupted"
-        print(f"\nmamushi {name}: {said}", file=sys.stderr, flush=True)
-        return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
+        print(f"\nmamushi {name}: interrupted", file=sys.stderr, flush=True)
+        return 128 + signal.SIGINT
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    """Run a command; return its exit code. Raises ``UserError`` for one that is not there."""
+    # A command for people may have a stage's name; its rule gives settings, and nobody else.
+    is_of_rule = any(word.partition("=")[0] == "--settings" for word in words)
+    if name in ("-h", "--help"):
+        print(_list_commands())
+    elif name == "--version":
+        print(f"mamushi {mamushi.__version__}")
+    elif name in commands() and not is_of_rule:
+        return run_command(name, words)
+    elif name not in stages():
+        raise UserError(f"no command {name!r}{suggestion(name, [*commands(), *stages()])}")
+    else:
+        return _run_stage(stages()[name], words)
+    return 0
 
 
 def _report(name: str, error: BaseException) -> int:
@@ -82,99 +87,83 @@ def _report(name: str, error: BaseException) -> int:
     elif isinstance(error, OSError) and error.filename is not None:
         said = f"{error.filename}: {str(error.strerror).lower()}"
     elif not isinstance(error, UserError):
-        status, said = 1, f"{said} (traceback: {_write_traceback(name, error)})"
+        logs = Path("results/logs")
+        folder = logs if logs.is_dir() else Path(tempfile.gettempdir())
+        path = folder / f"{name}-{os.getpid()}.traceback.txt"
+        with contextlib.suppress(OSError):
+            path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        status, said = 1, f"{said} (traceback: {path})"
     print(f"mamushi {name}: error: {said}", file=sys.stderr)
     return status
 
 
-def _write_traceback(name: str, error: BaseException) -> str:
-    """Return the file in which the traceback of an error is, beside the logs of a run."""
-    folder = Path("results/logs") if Path("results").is_dir() else Path(tempfile.gettempdir())
-    path = folder / f"{name}-{os.getpid()}.traceback.txt"
-    try:
-        folder.mkdir(exist_ok=True)
-        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-    except OSError as problem:
-        return f"cannot be written, {problem}"
-    return str(path)
-
-
-# Which command ------------------------------------------------------------------------------------
-
-
 def commands() -> dict[str, Path]:
     """Return the file of each command for people, by its name."""
-    files = find_files("mamushi*/commands/[!_]*.py", "mamushi_*/*/commands/[!_]*.py")
+    files = find_files("mamushi_*/commands/[!_]*.py", "mamushi_*/*/commands/[!_]*.py")
     return {path.stem: path for path in files}
 
 
-def _find_command(words: Sequence[str]) -> Any:
-    """Return the module, or the stage, of the command that was asked for; only that one is
-    imported. Ends the process after the help, or after one line about a command that is not
-    there."""
-    people, stages, name = commands(), stage.stages(), words[0]
-    if name in ("-h", "--help", "--version"):
-        print(f"mamushi {mamushi.__version__}" if name == "--version" else _list_commands())
-        raise SystemExit(0)
-    # A command for people may have a stage's name; its rule gives settings, and nobody else.
-    of_rule = any(word.partition("=")[0] == "--settings" for word in words)
-    if name in stages and (of_rule or name not in people):
-        return stages[name]
-    if name not in people:
-        said = f"no command {name!r}{suggestion(name, [*people, *stages])}"
-        print(f"mamushi: error: {said}", file=sys.stderr)
-        raise SystemExit(2)
-    return import_file(people[name])
+def run_command(name: str, words: Sequence[str]) -> int:
+    """Run a command for people; return its exit code. Raises ``UserError`` for words that it does
+    not take."""
+    from cyclopts import App, CycloptsError, Parameter
+
+    module, as_json = import_file(commands()[name]), "--json" in words
+    usual: dict[str, Any] = {"allow_repeating": True, "consume_multiple": 1, "negative": ()}
+    app = App(
+        f"mamushi {name}",
+        help=re.sub(r"(?<!\n)\n(?!\n)", " ", module.__doc__ or ""),
+        help_epilogue="--json: Print JSON in the place of text.",
+        help_format="plaintext",
+        help_formatter="default" if sys.stdout.isatty() else "plain",
+        group_commands="Help",
+        version_flags=(),
+        default_parameter=Parameter(**usual, show_default=lambda value: value or None),
+        exit_on_error=False,
+        print_error=False,
+        verbose=False,
+    )
+    app.default(module.run)
+    try:
+        run, values, _ = app.parse_args([word for word in words if word != "--json"])
+    except CycloptsError as error:
+        raise UserError(str(error).rstrip("."), do=f"see mamushi {name} --help") from None
+    # Nothing stands beside a document.
+    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+        status, document = run(*values.args, **values.kwargs) or (0, None)
+    if as_json:
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    return status
 
 
 def _list_commands() -> str:
-    """Return what commands for people do, a line each, and the names of the others."""
+    """Return what commands for people do, a line each."""
     lines = [f"{(mamushi.__doc__ or '').splitlines()[0]}\n"]
     for name, path in commands().items():
-        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        lines.append(f"  {name:<8}  {docstring.splitlines()[0]}")
-    stages = f"\nStages of the workflow: {', '.join(stage.stages())}\n"
-    return "\n".join([*lines, stages, "Options: mamushi COMMAND --help."])
+        summary = path.read_text(encoding="utf-8").splitlines()[0].strip('"')
+        lines.append(f"  {name:<8}  {summary}")
+    return "\n".join([*lines, "\nOptions: mamushi COMMAND --help."])
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line, without the usage above it."""
-
-    def error(self, message: str) -> NoReturn:
-        if unknown := re.search(r"unrecognized arguments: (-[\w-]+)", message):
-            message += suggestion(unknown[1], self._option_string_actions)
-        elif "unrecognized" in message and "--forget" in self._option_string_actions:
-            message += "; what has spaces stands in quotes, as in --forget \"topic == 'cars'\""
-        message += "" if message.endswith("?") else f"; see {self.prog} --help"
-        self.exit(2, f"{self.prog}: error: {message}\n")
-
-
-# A stage of the workflow --------------------------------------------------------------------------
-
-
-def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], began: float) -> int:
+def _run_stage(stage: Stage, words: Sequence[str]) -> int:
     """Run a stage alone with its outputs and its GPUs, or with none where it is to do without; then
-    say what it took since ``began``. Raises ``UserError`` where it would hold one and could not use
-    it."""
-    job = stage.job_of(module, args)
+    say what it took. Raises ``UserError`` where it would hold one and could not use it."""
+    began, job = time.monotonic(), parse_job(stage, words)
     if launch.SHARDS in os.environ:
         # The command that started this process has looked after all of this.
         job.run()
         return 0
-    card, is_on_gpu = job.arguments.get("model_card"), module.is_on_gpu
-    with locks.claim_outputs(job.outputs):
-        count = launch.process_count(card) if is_on_gpu else 1
-        if is_on_gpu and job.execution.device == "cpu":
-            # A scheduler may show one all the same.
-            os.environ[machine.VISIBLE], is_on_gpu = "", False
-        # Only now: who waits for another process holds no GPU.
-        with locks.lease_gpus(is_on_gpu, count):
-            if is_on_gpu:
-                machine.require_cuda(locks.visible(), card)
-            if count > 1 and (status := launch.run(count, words)):
-                return status
-            if count == 1:
-                # Only now: what it reads may have been made anew while it waited.
-                job.run()
-    machine.report(module.name, began)
-    return 0
+    card, status = job.arguments.get("model_card"), 0
+    count = launch.process_count(card) if stage.is_on_gpu else 1
+    is_on_gpu = stage.is_on_gpu and job.execution.device != "cpu"
+    # Who waits for another process holds no GPU.
+    with locks.claim_outputs(job.outputs), locks.lease_gpus(is_on_gpu, count):
+        if is_on_gpu:
+            machine.require_cuda(locks.visible(), card)
+        if count > 1:
+            status = launch.run(count, [stage.name, *words])
+        else:
+            # Only now: what it reads may have been made anew while it waited.
+            job.run()
+    machine.report(stage.name, began)
+    return status

@@ -7,7 +7,6 @@ alone.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -200,30 +199,30 @@ class ListedTexts:
             raise UserError("lists windows to cut, and no texts", where=self.path)
         return [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
 
-    def dialect(self, args: argparse.Namespace) -> Dialect:
+    def dialect(self, options: Any) -> Dialect:
         """Return how cells stand in CSV and TSV: as asked for, or as read for the ranking."""
-        asked = {name: getattr(args, name) for name in ("quote", "separator")}
+        asked = {name: getattr(options, name) for name in ("quote", "separator")}
         return Dialect.of({**(self.rows or {}), **{k: v for k, v in asked.items() if v}})
 
-    def removal(self, args: argparse.Namespace, data: Path) -> RowRemoval:
-        """Return which rows of ``data`` go by the options: by the column that was asked for or
-        ranked, of plain ids ``id``. Raises ``UserError`` where a column is not there, and where
-        numbers of rows could be those of another table."""
+    def removal(self, options: Any, data: Path) -> RowRemoval:
+        """Return which rows of ``data`` go by the options of `apply`: by the column that was asked
+        for or ranked, of plain ids ``id``. Raises ``UserError`` where a column is not there, and
+        where numbers of rows could be those of another table."""
         rows = self.rows or {"column": "id", "text": None}
-        column = args.id or (None if args.rows else rows["column"])
+        column = options.id or (None if options.rows else rows["column"])
         # No windows are cut unseen.
-        changed_texts = args.changed_texts and not self.cut
-        text = args.text or (None if changed_texts else rows["text"])
-        if columns := readers.columns(data, self.dialect(args)):
+        changed_texts = options.changed_texts and not self.cut
+        text = options.text or (None if changed_texts else rows["text"])
+        if columns := readers.columns(data, self.dialect(options)):
             needed = [*([] if column is None else [column]), *(text_columns(text) if text else [])]
             do = "name ids in --id and texts in --text, or say --rows if ids are numbers of rows, "
             check_columns(data, columns, needed, f"{do}--changed-texts if texts are others now")
-        if column is None and text is None and not args.rows:
+        if column is None and text is None and not options.rows:
             problem = "the list has the numbers of rows, and their texts are not to be compared"
             do = "say --rows as well if the numbers are those of this table"
             raise UserError(problem, where=data, do=do)
-        options = {"changed_texts": changed_texts, "missing_ids": args.missing_ids}
-        return self.removing(column, text, part=rows.get("part", "whole"), **options)
+        allowed = {"changed_texts": changed_texts, "missing_ids": options.missing_ids}
+        return self.removing(column, text, part=rows.get("part", "whole"), **allowed)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import shutil
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -192,7 +191,7 @@ class Pipeline:
         wildcards = {**at, "role": "beta0"} if stage.name == "influence" else at
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
-        job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
+        job = job_of(stage, files, settings, execution)
         name = stage.name.replace("-", "_")
         log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
         log = log.with_name(f"{log.name}.log")
@@ -233,10 +232,10 @@ def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RES
     return share_of(int(about["likely"]), counts["corpus"])
 
 
-def fits_one_process(args: Namespace, config: Mapping[str, Any]) -> bool:
+def fits_one_process(how: _run.How, config: Mapping[str, Any]) -> bool:
     """Tell whether the grid of a configuration is one cell, whose model is not to be trained or
     divided, and nothing is asked of Snakemake."""
-    if args.snakemake_args or args.profile != _run.PROFILE or args.dry_run:
+    if how.snakemake_args or how.profile != _run.How.profile or how.dry_run:
         return False
     cells, is_divided = [*grid.cells(config["grid"])], config["execution"]["gpus_per_job"] > 1
     model = config["models"][cells[0]["model"]]
@@ -246,14 +245,14 @@ def fits_one_process(args: Namespace, config: Mapping[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def open_pipeline(
-    args: Namespace, configfile: Path, config: Mapping[str, Any]
+    how: _run.How, configfile: Path, config: Mapping[str, Any]
 ) -> Iterator[Callable[[Mapping[str, Any]], Pipeline]]:
     """Hold this folder, and a GPU where the model can use one. Give what makes the pipeline of the
     grid's one cell. Raises ``UserError`` where a run works in this folder."""
     _run.fetch([configfile])
     (cell,) = grid.cells(config["grid"])
-    if args.cores:
-        os.environ[WORKERS] = str(args.cores)
+    if how.cores:
+        os.environ[WORKERS] = str(how.cores)
     is_on_gpu = "source" in config["models"][cell["model"]]
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
     with hooks.only_run(), lease_gpus(is_on_gpu):

@@ -78,10 +78,10 @@ def lease_gpus(gpu: bool, count: int = 1) -> Iterator[None]:
     To come before CUDA is first asked for anything. Raises ``UserError`` where there are fewer GPUs
     than are asked for."""
     off = "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"
-    names = visible() if gpu and not off else []
-    if off or (gpu and not names):
+    names = visible() if gpu else []
+    if gpu and (off or not names):
         yield
-    elif gpu and len(names) < count:
+    elif len(names) < count and gpu:
         problem = f"the model is to be cut over {count} GPUs, and there are {len(names)} here"
         do = "run it on a machine that has them, or give it fewer"
         raise UserError(problem, where="execution.gpus_per_job", do=do)

@@ -7,7 +7,6 @@ independent parts (the networks of a selector) computes them side by side, to th
 
 import contextlib
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +19,7 @@ from mamushi.io.files import read_json
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-LIMITS = (
-    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-    *("VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
-)
+LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """Variables in which numpy, torch and scikit-learn look for a number of threads."""
 WORKERS = "MAMUSHI_WORKERS"
 """Variable that says how many independent parts are computed at a time."""
@@ -45,25 +41,9 @@ def variables(**values: str) -> Iterator[None]:
             os.environ.update({} if value is None else {name: value})
 
 
-def conditions() -> dict[str, str | int]:
-    """Return ``processor`` and ``device`` (``cpu``, or the name of the GPU) that this process
-    computes on, and its ``threads`` for one operation."""
-    device, torch = "cpu", sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        device = torch.cuda.get_device_name()
-    name = platform.processor() or platform.machine() or "unknown"
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        models = (line.partition(":")[2] for line in lines if line.startswith("model name"))
-        name = next(models, name).strip()
-    return {"processor": name, "device": device, "threads": 1}
-
-
 def cores() -> int:
     """Return the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def sees_gpu() -> bool:

@@ -8,11 +8,10 @@ GPU; ``VERSION`` maps its stages to numbers, one of which is raised from 1 when 
 ``identity`` does not see moves a result.
 """
 
-import argparse
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -150,9 +149,7 @@ class Job:
     def _files(self, role: str) -> dict[str, Path]:
         """Return the files by parameter; those of a list also by place."""
         files: dict[str, Path] = {}
-        for name in (
-            parameter.name for parameter in self.stage.parameters if parameter.role == role
-        ):
+        for name in (p.name for p in self.stage.parameters if p.role == role):
             value = self.arguments[name]
             if isinstance(value, Path):
                 files[name] = value
@@ -161,27 +158,38 @@ class Job:
         return files
 
 
-def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
-    """Add the options of a stage to the parser of its command."""
-    for p in stage.parameters:
-        words: dict[str, Any] = {"required": True} if p.is_required else {"default": p.default}
-        if p.is_list or p.default is None:
-            # A rule without such a file leaves nothing behind the option.
-            words["nargs"] = "+" if p.is_required else "*" if p.is_list else "?"
-        parser.add_argument(f"--{p.name.replace('_', '-')}", type=p.kind, help=p.role, **words)
-    how = f"JSON: the section `execution` of the configuration (or ${EXECUTION})"
-    parser.add_argument("--execution", default=os.environ.get(EXECUTION, "{}"), help=how)
-    summary = " ".join((stage.settings.__doc__ or "").split())
-    parser.add_argument("--settings", required=True, help=f"JSON. {summary}")
-
-
-def job_of(stage: Stage, options: argparse.Namespace) -> Job:
-    """Return the job of parsed options. Raises ``UserError`` for settings that are not the
-    stage's."""
+def job_of(stage: Stage, arguments: Mapping[str, Any], settings: str, execution: str) -> Job:
+    """Return the job of these files and options, and of settings as JSON. Raises ``UserError`` for
+    settings that are not the stage's."""
     try:
-        settings = stage.settings.model_validate_json(options.settings, extra="ignore")
-        execution = Execution.model_validate_json(options.execution, extra="ignore")
+        valid = stage.settings.model_validate_json(settings, extra="ignore")
+        how = Execution.model_validate_json(execution, extra="ignore")
     except ValidationError as error:
         raise UserError(f"settings of {stage.name}: {error}") from None
-    arguments = {p.name: getattr(options, p.name) for p in stage.parameters}
-    return Job(stage, arguments, settings, json.loads(options.settings), execution)
+    return Job(stage, arguments, valid, json.loads(settings), how)
+
+
+def parse_job(stage: Stage, words: Sequence[str]) -> Job:
+    """Return the job of a rule's words, ``--name value ...`` or ``--name=value``. A rule without a
+    file leaves nothing behind its option. Raises ``UserError`` for options that do not fit, and as
+    ``job_of``."""
+    values: dict[str, list[str]] = {"execution": [os.environ.get(EXECUTION, "{}")], "settings": []}
+    listed: list[str] = []
+    for word in words:
+        if word.startswith("--"):
+            option, _, value = word[2:].partition("=")
+            values[option.replace("-", "_")] = listed = [value] if value else []
+        else:
+            listed.append(word)
+    (execution,), settings = values.pop("execution"), values.pop("settings")
+    arguments: dict[str, Any] = {}
+    wrong = [] if settings else ["settings"]
+    for p in stage.parameters:
+        named = [p.kind(value) for value in values.pop(p.name, ())]
+        if (p.is_required and not named) or (len(named) > 1 and not p.is_list):
+            wrong.append(p.name)
+        arguments[p.name] = (named if p.is_list else named[0]) if named else p.default
+    if wrong := [*wrong, *values]:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+        raise UserError(f"missing, several or unknown: {names}")
+    return job_of(stage, arguments, settings[0], execution)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,8 +122,8 @@ def finish_training(job: Job, evaluation: str | None, **files: Path | None) -> N
         gc.collect()
         read = {name: job.arguments[name] for name in ("examples", "tokens", "model_card")}
         written = {"out": job.arguments["perplexity"], "nll": job.arguments["nll"]}
-        texts = {"settings": evaluation, "execution": job.execution.model_dump_json()}
-        job_of(stages()["evaluate"], Namespace(**read, **files, **written, **texts)).run()
+        arguments, execution = read | files | written, job.execution.model_dump_json()
+        job_of(stages()["evaluate"], arguments, evaluation, execution).run()
     if not IS_SECONDARY:
         state_of(job.arguments["card"]).unlink(missing_ok=True)
 

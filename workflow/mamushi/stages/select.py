@@ -14,7 +14,6 @@ from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi.registry import Plugin, plugin, readers_of
 from mamushi.running.identity import reached_from
-from mamushi.running.machine import conditions
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
@@ -77,7 +76,6 @@ def rank_pool(job: Job, pool: Pool) -> None:
         # Carried along, so that a removal list names its model without opening the embeddings.
         "embedded": parquet.read_metadata(files["embeddings"]),
         "details": quality(pool, scored),
-        "conditions": conditions(),
         # How documents were divided, if they were.
         "windows": parquet.read_metadata(files["examples"]).get("windows"),
     }
@@ -228,7 +226,6 @@ def manifests(
         **settings.cell,
         **settings.model_dump(include={"selector", "kind", "settings"}),
         "provenance": origin,
-        "conditions": ranked["conditions"],
         **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
         "rows": parquet.read_metadata(duplicates)["rows"],
     }

@@ -1,1 +1,1 @@
-"""Commands for people that need Snakemake, in the form of ``mamushi.commands``."""
+"""Commands for people that need Snakemake, see ``mamushi.cli``."""

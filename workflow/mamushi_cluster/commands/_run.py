@@ -1,15 +1,16 @@
 """The workflow, started by a command for people: Snakemake in a process of its own."""
 
-import argparse
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from mamushi.commands import _as_json
+from cyclopts import Parameter
+
 from mamushi.errors import UserError, located
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, wait_for
@@ -19,42 +20,32 @@ from mamushi_cluster.record import date_back
 
 RUNNING = ("--nolock",)
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
-PROFILE = "gpu"
-"""Where a command runs unless told otherwise: on this machine."""
+FILES_HELP = "Configurations, the later laid over the earlier; else mine.yaml, if it is here."
+Files = Annotated[list[Path] | None, Parameter(help=FILES_HELP)]
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add how to run, for every command that starts the workflow."""
-    add = parser.add_argument
-    add("-n", "--dry-run", action="store_true", help="show what would run, and run nothing")
-    where = "a profile of the workflow (slurm for a cluster) or a folder (default: this machine)"
-    add("--profile", default=PROFILE, help=where)
-    add("--cores", type=int, metavar="N", help="cores to use (default: all)")
-    more = "more options of Snakemake, after an equals sign: ='--resources gpu=2'"
-    add("--snakemake-args", default="", metavar="ARGS", help=more)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How to run, for every command that starts the workflow."""
+
+    dry_run: Annotated[bool, Parameter(alias="-n")] = False
+    """Show what would run, and run nothing."""
+    profile: str = "gpu"
+    """A profile of the workflow (slurm for a cluster, gpu for this machine) or a folder."""
+    cores: int | None = None
+    """Cores to use, else all."""
+    snakemake_args: str = ""
+    """More options of Snakemake, after an equals sign: ='--resources gpu=2'."""
 
 
-def configfile(parser: argparse.ArgumentParser) -> None:
-    """Add which configuration a command takes."""
-    words = "configurations, the later laid over the earlier (default: mine.yaml, if it is here)"
-    parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=words)
-
-
-def of_targets(parser: argparse.ArgumentParser, words: str) -> None:
-    """Add targets of the workflow, and how to make them."""
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{words} (default: all)")
-    configfile(parser)
-    arguments(parser)
-    _as_json.argument(parser)
-
-
-def required(args: argparse.Namespace) -> list[Path]:
+def required(configfile: Files, profile: str = How.profile) -> list[Path]:
     """Return the configurations for a run in the working folder: the given ones, else `mine.yaml`;
     none where the profile names its own, or the folder has Snakemake's. Raises ``UserError`` where
     it has none: the paper's grid is not to start by an oversight."""
-    profiles = profile_folder(args.profile).glob("*.yaml")
-    if args.configfile or any("configfile" in read(path) for path in profiles):
-        return [*(args.configfile or ())]
+    profiles = profile_folder(profile).glob("*.yaml")
+    if configfile or any("configfile" in read(path) for path in profiles):
+        return [*(configfile or ())]
     if MINE.is_file() or Path("config.yaml").is_file():
         return [MINE] * MINE.is_file()
     do = "write one with mamushi init, or name one in --configfile"
@@ -101,30 +92,28 @@ def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
         fetch_copy(url, refresh=refresh)
 
 
-def line(
-    targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace
-) -> list[str]:
+def line(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> list[str]:
     """Return the options of Snakemake that make these targets. Raises ``UserError`` for mistakes in
     the configuration."""
-    options = shlex.split(args.snakemake_args)
+    options = shlex.split(how.snakemake_args)
     # What options put together, or the folder alone, is left to Snakemake.
     is_here = configfiles and not {"--config", "-C"} & {*options}
     forced = date_back(check(configfiles)) if is_here else []
     return [
-        *("--snakefile", str(tree() / "Snakefile"), "--profile", str(profile_folder(args.profile))),
-        *(("--dry-run", "--quiet", "rules") if args.dry_run else RUNNING),
-        *(("--cores", str(args.cores)) if args.cores else ()),
+        *("--snakefile", str(tree() / "Snakefile"), "--profile", str(profile_folder(how.profile))),
+        *(("--dry-run", "--quiet", "rules") if how.dry_run else RUNNING),
+        *(("--cores", str(how.cores)) if how.cores else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
         *(("--forcerun", *forced) if forced else ()),
         *(*options, "--", *targets),
     ]
 
 
-def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
+def run(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> int:
     """Make these targets; return Snakemake's exit status. After a signal Snakemake ends its jobs,
     and this raises ``Stopped``. Raises ``UserError`` as ``line`` and ``fetch``."""
-    words = line(targets, configfiles, args)
-    if not args.dry_run:
+    words = line(targets, configfiles, how)
+    if not how.dry_run:
         # Snakemake holds the folder; here it is refused in one line.
         with hooks.only_run():
             fetch(configfiles)
@@ -133,7 +122,7 @@ def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Name
 
 def _wait(words: Sequence[str]) -> int:
     """Run Snakemake to its end; return its exit status. Raises ``Stopped`` after a signal."""
-    # See `_as_json.alone`; the jobs print as well.
+    # As a command prints that is asked for JSON; the jobs print as well.
     out = 2 if sys.stdout is sys.stderr else None
     program = [sys.executable, "-P", "-m", "snakemake", *words]
     # In a session of its own, so that a terminal's Ctrl-C is passed on once.

@@ -4,32 +4,23 @@ It prints a line for each mistake. The exit code is 1 where there is one, else 0
 vectors, a corpus that has a screen, and templates of conversations are left to the run.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi.errors import UserError, error_line
 from mamushi_cluster.commands import _run
 from mamushi_curate.commands import init
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    _run.configfile(parser)
-    _as_json.argument(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+def run(*, configfile: _run.Files = None) -> tuple[int, Any]:
     """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.required``."""
-    args.profile = _run.PROFILE
-    files = _run.required(args)
+    files = _run.required(configfile)
     seen: dict[str, str] = {}
     mistakes = [*dict.fromkeys(_mistakes(files, seen))]
-    _as_json.put({"mistakes": mistakes, "seen": seen})
     lines = mistakes or [f"no mistake found in {', '.join(map(str, files))}"]
     print(*(f"{name}: {words}" for name, words in seen.items()), *lines, sep="\n")
-    return int(bool(mistakes))
+    return int(bool(mistakes)), {"mistakes": mistakes, "seen": seen}
 
 
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:

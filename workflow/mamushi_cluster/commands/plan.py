@@ -1,15 +1,14 @@
 """What a run would take, before it: jobs by rule, GPU-hours, memory, and the disk of models."""
 
-import argparse
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
 from mamushi_cluster import hooks
@@ -27,17 +26,17 @@ COLUMNS = {
 """Of the plan's table, and how a rule's jobs make one row of it."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `run`."""
-    _run.of_targets(parser, "what would be made")
+def run(
+    *targets: str, configfile: _run.Files = None, how: _run.How = _run.How()
+) -> tuple[int, Any]:
+    """Print the plan. Raises ``UserError`` as ``_run.required``, and when the dry run fails, after
+    its words on standard error.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Print the plan; return 0. Raises ``UserError`` as ``_run.required``, and when the dry run
-    fails, after its words on standard error."""
-    args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet reason"
+    :param targets: What would be made, else all.
+    """
+    how = replace(how, dry_run=True, snakemake_args=f"{how.snakemake_args} --quiet reason")
     line = [sys.executable, "-P", "-m", "snakemake"]
-    line += _run.line(args.targets, _run.required(args), args)
+    line += _run.line(targets, _run.required(configfile, how.profile), how)
     with tempfile.NamedTemporaryFile() as file:
         environment = os.environ | {hooks.CONFIG_TO: file.name}
         words: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -50,9 +49,8 @@ def run(args: argparse.Namespace) -> int:
         config = read_json(file.name)
     jobs = read(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
     plan = reckon(jobs, config)
-    _as_json.put(plan)
     print(text(plan))
-    return 0
+    return 0, plan
 
 
 def read(said: str, *, has_gpus: bool) -> list[Job]:

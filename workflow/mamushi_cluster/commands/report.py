@@ -4,31 +4,31 @@ It is Snakemake's report on the configuration of the folder in which it is start
 asks for, all must have been made: see `mamushi run`.
 """
 
-import argparse
 import shlex
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi_cluster import hooks
 from mamushi_cluster.commands import _run
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    _run.of_targets(parser, "what to report on")
-    out, default = "page to write (default: %(default)s)", Path("results/report.html")
-    parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
+PAGE = Path("results/report.html")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``."""
-    configfiles = _run.required(args)
-    args.snakemake_args += f" --report {shlex.quote(str(args.out))}"
-    status = _run.run(args.targets, configfiles, args)
-    is_made = status == 0 and not args.dry_run
+def run(
+    *targets: str, configfile: _run.Files = None, out: Path = PAGE, how: _run.How = _run.How()
+) -> tuple[int, Any]:
+    """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``.
+
+    :param targets: What to report on, else all.
+    :param out: The page to write.
+    """
+    configfiles = _run.required(configfile, how.profile)
+    options = f"{how.snakemake_args} --report {shlex.quote(str(out))}"
+    status = _run.run(targets, configfiles, replace(how, snakemake_args=options))
+    is_made = status == 0 and not how.dry_run
     if is_made:
         # It links the report.
         hooks.print_start_page(configfiles)
-        print(args.out)
-    _as_json.put({"report": args.out if is_made else None})
-    return status
+        print(out)
+    return status, {"report": out if is_made else None}

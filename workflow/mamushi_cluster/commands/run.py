@@ -7,19 +7,17 @@ unlearners buy), unlearned (a list of your own, unlearned), left (what models st
 texts), studies (comparisons of the configuration), or a file of results.
 """
 
-import argparse
+from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi_cluster.commands import _run
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    _run.of_targets(parser, "what to make")
+def run(
+    *targets: str, configfile: _run.Files = None, how: _run.How = _run.How()
+) -> tuple[int, Any]:
+    """Return the exit status of the workflow. Raises ``UserError`` as ``_run.required``.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Return the exit status of the workflow. Raises ``UserError`` as ``_run.required``."""
-    status = _run.run(args.targets, _run.required(args), args)
-    _as_json.put({"targets": args.targets or ["all"], "made": not (status or args.dry_run)})
-    return status
+    :param targets: What to make, else all.
+    """
+    status = _run.run(targets, _run.required(configfile, how.profile), how)
+    return status, {"targets": targets or ["all"], "made": not (status or how.dry_run)}

@@ -1,16 +1,14 @@
 """Options of several commands: files, here or elsewhere by a URL, of which there is a copy here,
 and how cells stand in CSV. Nothing heavy is imported: every help comes here."""
 
-import argparse
-import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
+from cyclopts import Parameter
+
+from mamushi.errors import UserError
 from mamushi.io.copies import is_remote, unsigned
-
-
-def local_path(value: str) -> Path:
-    """Return the path that an option names, also by ``file://``."""
-    return Path(re.sub("^file:(//)?/", "/", value))
 
 
 def fetch(value: str) -> tuple[str, Path]:
@@ -18,7 +16,7 @@ def fetch(value: str) -> tuple[str, Path]:
     lies here: of a URL a copy of what is there now. Raises ``UserError`` as
     ``fetching.fetch_copy``."""
     if not is_remote(value):
-        path = local_path(value).expanduser().absolute()
+        path = Path(value).expanduser().absolute()
         return str(path), path
     from mamushi_extras.remote import fetching
 
@@ -26,11 +24,21 @@ def fetch(value: str) -> tuple[str, Path]:
     return unsigned(pinned), fetching.fetch_copy(pinned, refresh=True).absolute()
 
 
-def dialect(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Add the options that say how cells stand in CSV and TSV, and return them."""
-    quote = 'whether `"` holds cells of CSV and TSV together (default: as ranked, else double)'
-    separator = "what divides them (default: as ranked, else as the first rows of a .csv say)"
-    return [
-        parser.add_argument("--quote", choices=("double", "none"), help=quote),
-        parser.add_argument("--separator", choices=(",", ";", "|", "tab"), help=separator),
-    ]
+def check_one(*, required: bool = True, **values: Any) -> str:
+    """Return the name of the only option that has a value. Raises ``UserError`` for several, and
+    for none unless not ``required``."""
+    names = [name for name, value in values.items() if value is not None and value is not False]
+    if len(names) > 1 or required > len(names):
+        raise UserError(f"give one of {', '.join(f'--{name}' for name in values)}")
+    return "".join(names)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """How cells stand in CSV and TSV."""
+
+    quote: Literal["double", "none"] | None = None
+    """Whether `"` holds cells of CSV and TSV together; as ranked, else double."""
+    separator: Literal[",", ";", "|", "tab"] | None = None
+    """What divides them; as ranked, else as the first rows of a .csv say."""

@@ -4,13 +4,12 @@ Reads what is foreseen in a results folder, of all its seeds, and prints a table
 the share of the full removal's effect to reach, or the harm that the retain domain may keep.
 """
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi.io import paths
+from mamushi_curate.commands import _options
 
 LIMIT = (
     "The share is that of a learner that becomes the mixture it is trained on. A model that is "
@@ -23,36 +22,30 @@ NAMES = ("dataset", "model", "selector")
 HEAD = (*NAMES, "remove", "share", "95% interval", "list, or why there is none")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    root = "results folder (default: %(default)s)"
-    parser.add_argument("--root", type=Path, default=Path("results"), help=root)
-    target = parser.add_mutually_exclusive_group(required=True)
-    for option, metavar, condition in (
-        ("removal", "SHARE", "reaches this share of what removing everything does"),
-        ("preservation", "NATS", "has at most this KL(retain || mixture), in nats per text"),
-    ):
-        help_ = f"smallest budget that {condition}"
-        target.add_argument(f"--{option}", type=float, metavar=metavar, help=help_)
-    _as_json.argument(parser)
+def run(
+    *,
+    removal: float | None = None,
+    preservation: float | None = None,
+    root: Path = paths.RESULTS,
+) -> tuple[int, Any]:
+    """Raises ``UserError`` when there is no frontier of what was asked for.
 
+    :param removal: Smallest budget that reaches this share of what removing everything does.
+    :param preservation: Or that has at most this KL(retain || mixture), in nats per text.
+    :param root: Results folder.
+    """
+    from mamushi.evidence.advice import advice, first_budget, read_results
 
-def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` when there is no frontier of what was asked for."""
-    from mamushi.evidence.advice import TARGETS, advice, first_budget, read_results
-
-    target = next(name for name in TARGETS if getattr(args, name) is not None)
-    frontier, foreseen = read_results(args.root)
-    rows = advice(frontier, [(target, getattr(args, target))], foreseen)
-    if args.json:
-        _as_json.put(rows)
-        return
+    target = _options.check_one(removal=removal, preservation=preservation)
+    value = (removal or 0.0) if preservation is None else preservation
+    frontier, foreseen = read_results(root)
+    rows = advice(frontier, [(target, value)], foreseen)
     totals: dict[tuple[str, ...], int] = {}
     for point in (*frontier, *foreseen):
         key = tuple(point[name] for name in NAMES)
         totals[key] = max(totals.get(key, 0), point["removed"])
     rows.sort(key=lambda row: (row["dataset"], row["model"], first_budget(row) or 2.0))
-    table = [HEAD, *(_cells(row, totals, args.root) for row in rows)]
+    table = [HEAD, *(_cells(row, totals, root) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     print(target_text(rows[0]))
     for line in table:
@@ -61,6 +54,7 @@ def run(args: argparse.Namespace) -> None:
         print(_PREDICTED)
     elif target == "removal" and any(row["budget"] for row in rows):
         print(LIMIT)
+    return 0, rows
 
 
 def target_text(row: Mapping[str, Any]) -> str:

@@ -8,25 +8,26 @@ started from (embedding, head and blocks), and those that unlearning trained (bl
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mamushi.commands import _as_json
+from cyclopts import Parameter
+
 from mamushi.errors import UserError
 from mamushi.io.digests import versions
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import sha256, trained_metadata, write_json, write_text
 from mamushi.registry import load, plugins
-from mamushi_curate.commands import _options
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts
 
-_FORMATS = {
+FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
     "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset reads them",
+    **{name: kind.summary for name, kind in plugins("format").items()},
 }
 README = """\
 ---
@@ -43,46 +44,47 @@ configs:
 """
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    formats = _FORMATS | {name: kind.summary for name, kind in plugins("format").items()}
-    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
-    parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
-    parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
-    parser.add_argument(
-        "--out", required=True, type=_options.local_path, help="what to write, and is not there"
-    )
-    _as_json.argument(parser)
-    model = parser.add_argument_group("a model")
-    card, trained = "card of the base model", "tensors, the later over the earlier"
-    model.add_argument("--model-card", type=Path, help=card)
-    model.add_argument("--trained", nargs="+", type=Path, help=trained)
+FORMATS_HELP = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
 
 
-def run(args: argparse.Namespace) -> None:
-    """Write what was asked for. Raises ``UserError`` for options that do not go together."""
+def run(
+    list: Path | None = None,
+    /,
+    *,
+    to: Annotated[str | None, Parameter(choices=FORMATS, help=FORMATS_HELP)] = None,
+    out: Path,
+    model_card: Path | None = None,
+    trained: Sequence[Path] = (),
+) -> tuple[int, Any]:
+    """Write what was asked for. Raises ``UserError`` for options that do not go together.
+
+    :param list: A removal list.
+    :param out: What to write, and is not there.
+    :param model_card: Of a model: card of its base.
+    :param trained: Of a model: its tensors, the later over the earlier.
+    """
     from mamushi_curate.listed import read_list
     from mamushi_curate.rewriting import new_folder, refuse_existing
 
-    refuse_existing(args.out)
-    if args.model_card is not None and args.trained:
-        with new_folder(args.out) as folder:
-            _write_model(folder, args)
-    elif args.list is None or args.to is None:
+    refuse_existing(out)
+    if model_card is not None and trained:
+        with new_folder(out) as folder:
+            _write_model(folder, model_card, trained)
+    elif list is None or to is None:
         raise UserError("give a LIST and --to, or --model-card and --trained")
-    elif args.to == "jsonl":
-        with new_folder(args.out) as folder:
-            _write_splits(folder, read_list(args.list))
-    elif args.to == "ids":
-        for name in (ids := read_list(args.list).exported()):
+    elif to == "jsonl":
+        with new_folder(out) as folder:
+            _write_splits(folder, read_list(list))
+    elif to == "ids":
+        for name in (ids := read_list(list).exported()):
             if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
                 problem = f"the id {name!r} has a line end or white space, which no line can have"
-                raise UserError(problem, where=args.list, do="give the list itself to apply")
-        write_text(args.out, "".join(f"{name}\n" for name in ids))
+                raise UserError(problem, where=list, do="give the list itself to apply")
+        write_text(out, "".join(f"{name}\n" for name in ids))
     else:
-        load("format", args.to).write(args.list, args.out)
-    print(args.out)
-    _as_json.put({"written": args.out})
+        load("format", to).write(list, out)
+    print(out)
+    return 0, {"written": out}
 
 
 def _write_splits(folder: Path, listed: ListedTexts) -> None:
@@ -108,20 +110,20 @@ def _write_splits(folder: Path, listed: ListedTexts) -> None:
     (folder / "README.md").write_text(README, encoding="utf-8")
 
 
-def _write_model(folder: Path, args: argparse.Namespace) -> None:
+def _write_model(folder: Path, card: Path, trained: Sequence[Path]) -> None:
     """Write a model into a folder. Raises ``UserError`` for tensors of another model."""
-    files = {"model_card": args.model_card}
-    files |= {f"trained_{place}": path for place, path in enumerate(args.trained, 1)}
+    files = {"model_card": card}
+    files |= {f"trained_{place}": path for place, path in enumerate(trained, 1)}
     digests = {name: sha256(path) for name, path in files.items()}
-    _check_order(digests["model_card"], args.trained)
+    _check_order(digests["model_card"], trained)
     import torch
 
     from mamushi.lm.loading import open_model, open_tokenizer
     from mamushi.lm.parameters import merge_adapters
     from mamushi.lm.storage import overlay, writing_safetensors
 
-    model = open_model(args.model_card)
-    for path in args.trained:
+    model = open_model(card)
+    for path in trained:
         if overlay(path, model):
             raise UserError("is an edit of logits, which no folder of weights has", where=path)
     merge_adapters(model)
@@ -129,11 +131,11 @@ def _write_model(folder: Path, args: argparse.Namespace) -> None:
     model.config.use_cache = True
     with writing_safetensors():
         model.save_pretrained(folder)
-    open_tokenizer(args.model_card).save_pretrained(folder)
+    open_tokenizer(card).save_pretrained(folder)
     write_json(folder / "mamushi.json", {"inputs": digests, "versions": versions()})
 
 
-def _check_order(card: str, trained: list[Path]) -> None:
+def _check_order(card: str, trained: Sequence[Path]) -> None:
     """Raise ``UserError`` unless every file was made from the model of a ``card``, and from the
     file before it, as far as it says so: shapes alone would let those of others pass."""
     before = None

@@ -1,17 +1,17 @@
 """Look at a table of texts and at a model, and write the configuration that ranks them. What the
 workflow would refuse is refused here."""
 
-import argparse
 import math
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from cyclopts import Parameter
 
-from mamushi.commands import _as_json
 from mamushi.config.complete import complete
 from mamushi.config.sections import Refits
 from mamushi.errors import UserError, located
@@ -27,34 +27,10 @@ BUDGETS = (0.1, 0.2, 0.3)
 OF_CORPUS = (0.01, 0.05, 0.1)
 """The same of a corpus that nobody labelled."""
 MINE = Path("mine.yaml")
-OPTIONS = """
-text COL: column with the text or a conversation; or as prompt,completion
-forget EXPR: what is true of the rows to rank, as 'toxic >= 0.5' or '`my class` == 0'
-retain EXPR: what is true of those to keep; of neither: left out (default: all others)
-like FILE: for --forget: a table of examples of a domain that no column of DATA marks
-terms FILE: or: a blocklist, a term or /regular expression/ a line
-unlike FILE: beside --like or --terms: a table of texts that are wanted
-like-text COL: column with the text in these (default: that of --text)
-screened FILE: the screen that let these texts through
-model MODEL: the model that was trained on the texts: a folder or its id on the hub
-embeddings FILE: or: a Parquet file with ids and their vectors (default: of the words)
-id COL: column with an id (default: row numbers)
-label FILE: people's answers, of mamushi audit --merge, over the table's
-screen N: rank N texts alone, or below 1 a share: those most like the examples
-fair NAME+: which of like and unlike were drawn at random, so that shares can rest on them
-budgets SHARE+: of the forget texts to list (default: 0.1 0.2 0.3; of such a corpus 0.01 0.05 0.1)
-selectors NAME+: how to rank (default: stack; of tokens token_unigram; of a corpus mamushi_words)
-evaluation SHARE: share of the texts to hold out, to measure on what a removal buys (default: none)
-windows WORDS: divide long documents into windows of so many words, each ranked for itself
-part PART: what of a conversation is ranked: whole (default), without_system or assistant
-"""
-"""Of each its name, what it takes (+: several of these), and what it means."""
-TYPES = {"N": float, "SHARE": float, "WORDS": int}
-CHOICES = {"fair": ("like", "unlike"), "part": ("whole", "without_system", "assistant")}
-EITHER = (("forget", "like", "terms"), ("model", "embeddings"))
-"""Groups of which one may be given."""
 BESIDE = ("like", "unlike", "terms", "screened")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
+DATA_HELP = "CSV, TSV, JSON, lines of text (.gz, .zst, .zip), Parquet, a folder of these, or a URL."
+Data = Annotated[str | None, Parameter(help=DATA_HELP)]
 HEAD = """\
 # Written by `mamushi init`. It stands alone: what is left out has its default, and the page Keys of
 # `make docs` has all keys. `contaminated: true` says that a model has seen the texts; to retrain,
@@ -62,65 +38,94 @@ HEAD = """\
 """
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command, which ``mamushi rank`` has as well."""
-    table = (
-        "CSV, TSV, JSON or lines of text (also .gz, .zst, .zip), Parquet, a folder of such files, "
-        "one that datasets saved, or a URL: hf://datasets/, https://, s3://, gs://"
-    )
-    chosen = [parser.add_argument("data", nargs="?", metavar="DATA", help=table)]
-    groups = {names: parser.add_mutually_exclusive_group() for names in EITHER}
-    for name, metavar, several, meaning in re.findall(r"^(\S+) (\w+)(\+?): (.+)", OPTIONS, re.M):
-        group = next((group for names, group in groups.items() if name in names), parser)
-        kind: dict[str, Any] = {"type": TYPES.get(metavar, str), "choices": CHOICES.get(name)}
-        kind["nargs"] = "+" if several else None
-        chosen.append(group.add_argument(f"--{name}", metavar=metavar, help=meaning, **kind))
-    cut = "cut windows out of their documents, which stay, in the place of whole documents"
-    chosen.append(parser.add_argument("--cut", action="store_true", default=None, help=cut))
-    chosen += _options.dialect(parser)
-    # What the configuration is written from.
-    parser.set_defaults(chosen=[option.dest for option in chosen])
-    out = f"configuration to write (default: {MINE})"
-    parser.add_argument("--out", type=_options.local_path, default=MINE, metavar="FILE", help=out)
-    force = "write over another configuration of that name"
-    parser.add_argument("--force", action="store_true", help=force)
-    _as_json.argument(parser)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Table(_options.Cells):
+    """What the configuration is written from, beside DATA."""
+
+    text: str | None = None
+    """Column with the text or a conversation; or as prompt,completion."""
+    forget: str | None = None
+    """What is true of the rows to rank, as 'toxic >= 0.5' or '`my class` == 0'."""
+    retain: str | None = None
+    """What is true of those to keep; of neither: left out. By default all others."""
+    like: str | None = None
+    """For --forget: a table of examples of a domain that no column of DATA marks."""
+    terms: str | None = None
+    """Or: a blocklist, a term or /regular expression/ a line."""
+    unlike: str | None = None
+    """Beside --like or --terms: a table of texts that are wanted."""
+    like_text: str | None = None
+    """Column with the text in these, else that of --text."""
+    screened: str | None = None
+    """The screen that let these texts through."""
+    model: str | None = None
+    """The model that was trained on the texts: a folder or its id on the hub."""
+    embeddings: str | None = None
+    """Or: a Parquet file with ids and their vectors; by default of the words."""
+    id: str | None = None
+    """Column with an id, else row numbers."""
+    label: str | None = None
+    """People's answers, of mamushi audit --merge, over the table's."""
+    screen: float | None = None
+    """Rank so many texts alone, or below 1 a share: those most like the examples."""
+    fair: list[Literal["like", "unlike"]] | None = None
+    """Which of like and unlike were drawn at random, so that shares can rest on them."""
+    budgets: list[float] | None = None
+    """Of the forget texts to list: 0.1 0.2 0.3 by default, of such a corpus 0.01 0.05 0.1."""
+    selectors: list[str] | None = None
+    """How to rank: by default stack; of tokens token_unigram; of a corpus mamushi_words."""
+    evaluation: float | None = None
+    """Share of the texts to hold out, to measure on what a removal buys."""
+    windows: int | None = None
+    """Divide long documents into windows of so many words, each ranked for itself."""
+    part: Literal["whole", "without_system", "assistant"] | None = None
+    """What of a conversation is ranked."""
+    cut: bool = False
+    """Cut windows out of their documents, which stay, in the place of whole documents."""
+    out: Path = MINE
+    """Configuration to write."""
+    force: bool = False
+    """Write over another configuration of that name."""
 
 
-def run(args: argparse.Namespace) -> None:
+def run(data: Data = None, /, *, table: Table = Table()) -> tuple[int, Any]:
     """Write the configuration, and say what runs it."""
-    write_configuration(args)
-    named = "" if args.out == MINE else f" --configfile {shlex.quote(str(args.out))}"
+    write_configuration(data, table)
+    named = "" if table.out == MINE else f" --configfile {shlex.quote(str(table.out))}"
     print(f"next: {(command := f'mamushi run removals{named}')}")
-    content = yaml.safe_load(args.out.read_text(encoding="utf-8"))
-    _as_json.put({"configuration": args.out, "content": content, "next": command})
+    content = yaml.safe_load(table.out.read_text(encoding="utf-8"))
+    return 0, {"configuration": table.out, "content": content, "next": command}
 
 
-def write_configuration(args: argparse.Namespace) -> None:
-    """Write ``args.out``; one with the same content is kept. Raises ``UserError`` for a table or
+def write_configuration(data: str | None, table: Table) -> None:
+    """Write ``table.out``; one with the same content is kept. Raises ``UserError`` for a table or
     model that the workflow would refuse, and when another configuration stands there."""
-    if args.out.suffix.lower() not in (".yaml", ".yml"):
-        raise UserError("is no name of a configuration", where=args.out, do="end it in .yaml")
-    if args.data is None:
+    out = table.out
+    if out.suffix.lower() not in (".yaml", ".yml"):
+        raise UserError("is no name of a configuration", where=out, do="end it in .yaml")
+    if data is None:
         raise UserError("DATA is missing", do="give the table of texts")
-    if not (args.text and (args.forget or args.like or args.terms)):
+    _options.check_one(required=False, forget=table.forget, like=table.like, terms=table.terms)
+    _options.check_one(required=False, model=table.model, embeddings=table.embeddings)
+    if not (table.text and (table.forget or table.like or table.terms)):
         from mamushi_curate.tables import readers
         from mamushi_curate.tables.lines import Dialect
 
-        names = readers.columns(_options.fetch(args.data)[1], Dialect.of(vars(args)))
+        names = readers.columns(_options.fetch(data)[1], Dialect.of(vars(table)))
         do = "give the column with the text, and an expression, 'toxic >= 0.5', or --like, a table "
         do += f"of examples; the columns are {', '.join(map(repr, names))}"
-        raise UserError(f"--{'forget' if args.text else 'text'} is missing", do=do)
-    config = configuration(vars(args))
+        raise UserError(f"--{'forget' if table.text else 'text'} is missing", do=do)
+    config = configuration({"data": data, **vars(table)})
     describe(config)
     text = HEAD + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    written = args.out.read_bytes() if args.out.exists() else None
-    if written not in (None, text.encode()) and not args.force:
+    written = out.read_bytes() if out.exists() else None
+    if written not in (None, text.encode()) and not table.force:
         do = "name another file in --out, or write over it with --force"
-        raise UserError("another configuration is there", where=args.out, do=do)
+        raise UserError("another configuration is there", where=out, do=do)
     if written != text.encode():
-        write_text(args.out, text)
-    print(f"{args.out}: written")
+        write_text(out, text)
+    print(f"{out}: written")
 
 
 def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +166,7 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
         embedder = {**find_model(source), "contaminated": True}
     elif "embeddings" in files:
         embedder = {"embeddings": find_vectors(files["embeddings"])}
-    dataset = _name(_options.local_path(files["data"]).name, "texts")
+    dataset = _name(Path(files["data"]).name, "texts")
     model = _name(Path(option("embeddings") or source or "words").name, "model")
     usual = usual_selectors(forget, bool(source))
     chosen = option("selectors") or [*usual]

@@ -4,47 +4,48 @@ What was ranked is not ranked again. Only budgets of the configuration have a ma
 list.
 """
 
-import argparse
 import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi.config import grid
 from mamushi.config.selectors import ranked
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi_cluster.commands import _run
+from mamushi_curate.commands import _options
 from mamushi_curate.pipeline import fits_one_process, likely_budget, open_pipeline
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    budget = parser.add_mutually_exclusive_group(required=True)
-    share = "share of the forget texts, above 0 and below 1, in steps of 0.000001"
-    budget.add_argument("--budget", type=float, metavar="SHARE", help=share)
-    budget.add_argument("--texts", type=int, metavar="NUMBER", help="number of forget texts")
-    likely = "all that is more likely than not of the domain, of a corpus that nobody labelled"
-    budget.add_argument("--likely", action="store_true", help=likely)
-    selector = "by whose rankings (default: those of the configuration)"
-    parser.add_argument("--selector", nargs="+", metavar="NAME", help=selector)
-    _run.configfile(parser)
-    _run.arguments(parser)
-    _as_json.argument(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+def run(
+    *,
+    budget: float | None = None,
+    texts: int | None = None,
+    likely: bool = False,
+    selector: list[str] | None = None,
+    configfile: _run.Files = None,
+    how: _run.How = _run.How(),
+) -> tuple[int, Any]:
     """Return the exit status. Raises ``UserError`` for a budget that is none, and for a selector of
-    tokens."""
-    configfiles = _run.required(args)
-    changes = {"grid": {"selectors": args.selector}} if args.selector else {}
+    tokens.
+
+    :param budget: Share of the forget texts, above 0 and below 1, in steps of 0.000001.
+    :param texts: Or number of forget texts.
+    :param likely: Or all that is more likely than not of the domain, of a corpus without labels.
+    :param selector: By whose rankings, else those of the configuration.
+    """
+    _options.check_one(budget=budget, texts=texts, likely=likely)
+    if budget is not None and not 0 < budget < 1:
+        raise UserError(f"{budget!r} is no share above 0 and below 1", where="--budget")
+    configfiles = _run.required(configfile, how.profile)
+    changes = {"grid": {"selectors": selector}} if selector else {}
     config = _run.check(configfiles, changes)
     tokens = ranked(config, tokens=True)
-    if tokens and args.selector:
+    if tokens and selector:
         raise UserError(f"{tokens[0]} ranks tokens and lists no text", where="--selector")
     lists = [
-        {**cell, "selector": name, "beta": _beta(args, cell, name)}
+        {**cell, "selector": name, "beta": _beta(budget, texts, cell, name)}
         for cell, name in itertools.product(grid.cells(config["grid"]), config["grid"]["selectors"])
         if name not in tokens
     ]
@@ -53,31 +54,28 @@ def run(args: argparse.Namespace) -> int:
     corpora = [of for of in lists if unlabelled(config["datasets"][of["dataset"]])]
     wanted = [(paths.REMOVAL, of) for of in lists] + [(paths.MANIFEST, of) for of in corpora]
     status = 0
-    if fits_one_process(args, config):
-        with open_pipeline(args, configfiles[-1], config) as pipeline:
+    if fits_one_process(how, config):
+        with open_pipeline(how, configfiles[-1], config) as pipeline:
             ranking = pipeline(config)
             for pattern, of in wanted:
                 ranking.want(pattern, selector=of["selector"], beta=of["beta"])
             ranking.make()
     else:
-        status = _run.run([pattern.format(**of) for pattern, of in wanted], configfiles, args)
-    if status == 0 and not args.dry_run:
-        _as_json.put(made)
+        status = _run.run([pattern.format(**of) for pattern, of in wanted], configfiles, how)
+    if status == 0 and not how.dry_run:
         print(*made, sep="\n")
-    return status
+    return status, made
 
 
-def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> str:
+def _beta(budget: float | None, texts: int | None, cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget as it stands in file names."""
     from mamushi.io.domains import FORGET, INFERENCE
     from mamushi.io.files import read_json
     from mamushi.selection.removals import share_of
 
-    if args.likely:
-        return likely_budget(cell, selector)
-    if args.texts is not None:
+    if budget is not None:
+        return paths.beta(budget)
+    if texts is not None:
         counts = read_json(paths.DATA_CARD.format(**cell))["counts"]
-        return share_of(args.texts, counts.get("corpus", counts["sections"][INFERENCE][FORGET]))
-    if not 0 < args.budget < 1:
-        raise UserError(f"{args.budget!r} is no share above 0 and below 1", where="--budget")
-    return paths.beta(args.budget)
+        return share_of(texts, counts.get("corpus", counts["sections"][INFERENCE][FORGET]))
+    return likely_budget(cell, selector)

@@ -5,7 +5,6 @@ removal lists, and the tokens that selectors of tokens mask, each with what it i
 texts that go first and those at a list's end with profanity masked, the figure and the page.
 """
 
-import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -13,7 +12,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import is_remote, local_path
@@ -25,22 +23,17 @@ Manifest = Mapping[str, Any]
 Cell = Mapping[str, str | int]
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    help_text = "where the ranking was made, or its results folder (default: this one)"
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=help_text)
-    _as_json.argument(parser)
+def run(folder: Path = Path(), /) -> tuple[int, Any]:
+    """Raises ``UserError`` where no list is, and for one whose ranking is missing or damaged.
+
+    :param folder: Where the ranking was made, or its results folder.
+    """
+    inside = folder / paths.RESULTS
+    return 0, show(inside if inside.is_dir() else folder)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` where no list is, and for one whose ranking is missing or damaged."""
-    inside = args.folder / paths.RESULTS
-    show(inside if inside.is_dir() else args.folder, as_json=args.json)
-
-
-def show(root: Path, *, texts: bool = True, as_json: bool = False) -> None:
-    """Print what was ranked in a results folder, with the first ``texts``; ``as_json`` the
-    manifests alone."""
+def show(root: Path, *, texts: bool = True) -> list[Manifest]:
+    """Print what was ranked in a results folder, with the first ``texts``; return the manifests."""
     from mamushi.evidence.ranking import read_manifests
 
     lists, earlier = read_manifests(root, paths.MANIFEST)
@@ -48,15 +41,13 @@ def show(root: Path, *, texts: bool = True, as_json: bool = False) -> None:
     if not (lists or earlier or spans):
         do = "make them with mamushi rank, or with mamushi run removals"
         raise UserError("no removal list in it", where=root, do=do)
-    if as_json:
-        _as_json.put([*spans, *lists])
-        return
     cell = itemgetter("dataset", "model", "seed")
     cells = groupby(sorted([*lists, *spans], key=cell), cell)
     blocks = ["\n".join(_cell(root, [*manifests], texts)) for _, manifests in cells]
     words = "is of an earlier ranking, and not to be acted on"
     blocks += [f"{manifest['path']}: {words}" for manifest in earlier]
     print("\n\n".join(blocks))
+    return [*spans, *lists]
 
 
 def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[str]:

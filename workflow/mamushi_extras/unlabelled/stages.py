@@ -23,7 +23,7 @@ def posterior(
     """Rank a corpus in which nobody marked the domain: each text by its probability to be of it.
     The file's metadata say what share of the corpus is."""
     from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, read_table, write_table
+    from mamushi.io.tables import read_table, write_table
     from mamushi_extras.unlabelled.corpus import read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
@@ -33,7 +33,6 @@ def posterior(
         "provenance": job.origin,
         "share": corpus.share(),
         "likely": corpus.likely,
-        "conditions": read_metadata(scores)["conditions"],
     }
     write_table(out, POSTERIOR, corpus.table(table), metadata=metadata)
 
@@ -91,7 +90,6 @@ def corpus_manifest(
     separates = separation(scores_of(scored, refitted), texts)
     manifest = {
         **settings.model_dump(exclude={"compared"}),
-        "conditions": about["conditions"],
         **({"windows": about["windows"]} if about.get("windows") else {}),
         "provenance": {**job.origin, **provenance},
         **manifest_of_corpus(corpus, listed, separates, stable, settings.compared, unit_of(about)),

@@ -1,6 +1,5 @@
 """The commands that start the workflow: what they hand to Snakemake, and where it is found."""
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
     said = capsys.readouterr().err
     assert said.startswith(f"mamushi run: error: {folder}: no configuration mine.yaml")
     assert "mamushi init" in said and said.count("\n") == 1 and lines == []
-    configured(argparse.Namespace(out=Path("mine.yaml")))
+    configured()
     (folder / "other.yaml").write_text(MINE, encoding="utf-8")
     assert main(["run", "removals"]) == 0
     assert main(["run", "evidence", "left", "--dry-run", "--configfile", "other.yaml"]) == 0
@@ -77,7 +76,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
 def test_a_list_at_a_budget_of_one_s_own(
     folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configured(argparse.Namespace(out=Path("mine.yaml")))
+    configured()
     card = Path("results/data/newsgroups/card.json")
     card.parent.mkdir(parents=True)
     write_json(card, {"counts": {"sections": {"inference": {"forget": 1700}}}})
@@ -108,9 +107,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]
     return found
 
 
-def configured(args: Any) -> None:
+def configured(*_: object) -> None:
     quick = {"extends": "paper", "grid": {**GRID, "selectors": ["lr_cos"]}}
-    args.out.write_text(yaml.safe_dump(quick), encoding="utf-8")
+    Path("mine.yaml").write_text(yaml.safe_dump(quick), encoding="utf-8")
 
 
 def test_rank_leaves_a_grid_to_the_workflow(
@@ -118,14 +117,14 @@ def test_rank_leaves_a_grid_to_the_workflow(
 ) -> None:
     shown: list[bool] = []
     monkeypatch.setattr(init, "write_configuration", configured)
-    monkeypatch.setattr(show, "show", lambda root, texts, as_json: shown.append(texts) or 0)
+    monkeypatch.setattr(show, "show", lambda root, texts: shown.append(texts) or [])
     assert main(RANK) == 0
     ((wanted, files),) = started
     assert files == ["mine.yaml"] and shown == [True]
     assert wanted[0] == "removals" and len(wanted) == 1 + 3 * 2
     assert "results/runs/newsgroups/gemma-2-2b/seed1/ranking.html" in wanted
     # Without the table: with what is there.
-    monkeypatch.setattr(init, "write_configuration", lambda args: pytest.fail("asked again"))
+    monkeypatch.setattr(init, "write_configuration", lambda *_: pytest.fail("asked again"))
     assert main(["rank", "--quick"]) == 0 and len(shown) == 2
     assert started[-1] == ([wanted[0], *wanted[1:3]], ["mine.yaml", str(rank.QUICK)])
     # Nothing is shown of a run that failed, or of a dry one.

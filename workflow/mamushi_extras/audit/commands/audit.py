@@ -8,20 +8,19 @@ with 95% intervals. mamushi rank --label takes the answers as labels.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.commands import _as_json
 from mamushi.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAGE = Path(__file__).parents[1] / "page"
+QUESTION, FOLDER = "Is this text of the domain that is to go?", Path("audit")
 SIZE = 300
 """Texts that a person reads in an hour."""
 READERS = 2
@@ -36,32 +35,34 @@ FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 """How likely a labelled text is of the domain, by what it was labelled, since labels err."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of a run")
-    files = "answers that the page saved, a file a person"
-    either.add_argument("--merge", nargs="+", type=Path, metavar="FILE", help=files)
-    texts = "texts to read (default: %(default)s, about an hour)"
-    parser.add_argument("--size", type=int, default=SIZE, metavar="N", help=texts)
-    ask, default = "what the page asks", "Is this text of the domain that is to go?"
-    parser.add_argument("--question", default=default, help=f"{ask} (default: {default})")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
-    out = "folder of the audit (default: audit)"
-    parser.add_argument("--out", type=Path, default=Path("audit"), metavar="FOLDER", help=out)
-    _as_json.argument(parser)
-
-
-def run(args: argparse.Namespace) -> None:
+def run(
+    list: Path | None = None,
+    /,
+    *,
+    merge: Sequence[Path] = (),
+    size: int = SIZE,
+    question: str = QUESTION,
+    seed: int = 0,
+    out: Path = FOLDER,
+) -> tuple[int, Any]:
     """Raises ``UserError`` for a list away from its run, another audit in the folder, and as
-    ``auditing.read_answers``."""
-    if args.merge is None:
-        draw_audit(args)
-    else:
-        merge_answers(args.out, args.merge)
+    ``auditing.read_answers``.
+
+    :param list: A list of a run.
+    :param merge: Or answers that the page saved, a file a person.
+    :param size: Texts to read, the default in about an hour.
+    :param question: What the page asks.
+    :param seed: Of the sample.
+    :param out: Folder of the audit.
+    """
+    if list is None and merge:
+        return 0, merge_answers(out, merge)
+    if list is None or merge:
+        raise UserError("give a LIST or --merge")
+    return 0, draw_audit(list, size, question, seed, out)
 
 
-def draw_audit(args: argparse.Namespace) -> None:
+def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) -> dict[str, Any]:
     """Write the audit and its page."""
     import numpy as np
 
@@ -72,11 +73,11 @@ def draw_audit(args: argparse.Namespace) -> None:
     from mamushi_extras.audit import auditing
     from mamushi_extras.pages import ranking_page
 
-    listed = read_list(args.list)
+    listed = read_list(path)
     windows = (listed.rows or {}).get("windows")
     if windows and windows["action"] == "remove":
         do = "set windows.action to cut, and audit what is listed then"
-        raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
+        raise UserError("lists documents, and windows were ranked", where=path, do=do)
     examples, place = listed.of_run("examples"), listed.place or {}
     copies = defaultdict[str, list[str]](list)
     for row in listed.duplicates():
@@ -84,8 +85,8 @@ def draw_audit(args: argparse.Namespace) -> None:
     ranked = read_ranked(place, listed.ids)
     ranked["stratum"] = auditing.stratify(ranked["source"].to_numpy(), ranked["place"].to_numpy())
     strata = auditing.strata_of(ranked)
-    counts = auditing.allocate(strata, min(args.size, len(ranked)))
-    rng = np.random.default_rng(args.seed)
+    counts = auditing.allocate(strata, min(size, len(ranked)))
+    rng = np.random.default_rng(seed)
     drawn = ranked.iloc[auditing.sample(ranked["stratum"].to_numpy(), counts, rng)]
     names = [SOURCES[number] for number in strata.pop("source")]
     strata = strata.assign(texts_of=names, drawn=counts, probability=counts / strata["texts"])
@@ -93,19 +94,19 @@ def draw_audit(args: argparse.Namespace) -> None:
     audit = {
         "list": {name: str(value) for name, value in place.items() if name != "root"},
         **{"ids_sha256": digest_of_ids(listed.ids), "texts_sha256": digest_of_ids(texts)},
-        **{"question": args.question, "seed": args.seed, "strata": rows},
+        **{"question": question, "seed": seed, "strata": rows},
         "sample": [
             {"id": name, "stratum": stratum, "copies": copies[name]}
             for name, stratum in drawn[["id", "stratum"]].itertuples(index=False)
         ],
         "earlier": read_earlier(examples, copies),
     }
-    to, page = args.out / "audit.json", args.out / "audit.html"
+    to, page = folder / "audit.json", folder / "audit.html"
     if to.exists() and read_json(to) != audit:
         do = "name another folder in --out, or remove this one with its answers"
         raise UserError("another audit is there", where=to, do=do)
     shown = {"audit": fingerprint(audit), **ranking_page.page_texts(drawn["id"].tolist(), texts)}
-    values = {"title": f"Audit of {place['dataset']}", "question": args.question}
+    values = {"title": f"Audit of {place['dataset']}", "question": question}
     values["script"] = (PAGE / "audit.js").read_text(encoding="utf-8")
     values["data"] = ranking_page.json_in_html(shown)
     write_json(to, audit)
@@ -114,9 +115,9 @@ def draw_audit(args: argparse.Namespace) -> None:
     for row in rows:
         print(f"  {row['texts_of']:<16}{row['drawn']:>6,} of {row['texts']:,} texts")
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
-    out = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
+    out = "" if folder == FOLDER else f" --out {shlex.quote(str(folder))}"
     print(f"next: mamushi audit --merge answers-NAME.json{out}")
-    _as_json.put({"page": page, "strata": rows})
+    return {"page": page, "strata": rows}
 
 
 def read_ranked(place: Mapping[str, Any], listed: Sequence[str]) -> pd.DataFrame:
@@ -163,7 +164,7 @@ def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[st
     return {same: answers[name] for name in answers for same in (name, *copies.get(name, ()))}
 
 
-def merge_answers(folder: Path, files: Sequence[Path]) -> None:
+def merge_answers(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
     """Say what the answers mean, and write them as one file."""
     import numpy as np
     import pandas as pd
@@ -202,4 +203,4 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     summary = {"annotators": [*people], "estimates": estimates, "withheld": withheld}
     write_json(out, {**summary, "unsure": unsure, "labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
-    _as_json.put({"merged": out, **summary, "unsure": unsure})
+    return {"merged": out, **summary, "unsure": unsure}

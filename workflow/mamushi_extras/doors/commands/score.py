@@ -5,11 +5,12 @@ files, read a block at a time. The result has an id and a score a row, in the or
 higher, the more like what was to be forgotten; none of a text that says nothing.
 """
 
-import argparse
 from itertools import islice
 from pathlib import Path
+from typing import Annotated, Any
 
-from mamushi.commands import _as_json
+from cyclopts import Parameter
+
 from mamushi.errors import UserError
 from mamushi_curate.commands import _options
 
@@ -18,28 +19,27 @@ SCORED_AT_ONCE = 8192
 SCORE_FORMATS = (".parquet", ".csv")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("data", metavar="DATA", help="the table, a file or a folder, or a URL")
-    scorer = "what scores: a selector that was exported"
-    parser.add_argument(
-        "--with", required=True, type=Path, metavar="FILE", dest="scorer", help=scorer
-    )
-    out = f"what to write, {', '.join(SCORE_FORMATS)} by its ending"
-    parser.add_argument("--out", required=True, type=_options.local_path, metavar="FILE", help=out)
-    text = "column with the texts (default: as where it was fitted, else `text`)"
-    parser.add_argument("--text", metavar="COLUMN", help=text)
-    ids = "column with the ids (default: the number of the row, from 1)"
-    parser.add_argument("--id", metavar="COLUMN", help=ids)
-    model = "of a scorer of vectors: the model that made these, a folder or an id on the hub"
-    parser.add_argument("--model", help=model)
-    _options.dialect(parser)
-    _as_json.argument(parser)
-
-
-def run(args: argparse.Namespace) -> None:
+def run(
+    data: str,
+    /,
+    *,
+    scorer: Annotated[Path, Parameter(name="--with")],
+    out: Path,
+    text: str | None = None,
+    id: str | None = None,
+    model: str | None = None,
+    cells: _options.Cells = _options.Cells(),
+) -> tuple[int, Any]:
     """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
-    ``readers.table_rows``, and ``ValueError`` for a table without rows."""
+    ``readers.table_rows``, and ``ValueError`` for a table without rows.
+
+    :param data: The table, a file or a folder, or a URL.
+    :param scorer: What scores: a selector that was exported.
+    :param out: What to write, .parquet or .csv by its ending.
+    :param text: Column with the texts, as where it was fitted, else `text`.
+    :param id: Column with the ids, else the number of the row, from 1.
+    :param model: Of a scorer of vectors: the model that made these, a folder or an id on the hub.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -53,31 +53,30 @@ def run(args: argparse.Namespace) -> None:
     from mamushi_extras.doors.schemas import NEW_SCORES
     from mamushi_extras.doors.scorers import read_scorer
 
-    if args.out.suffix not in SCORE_FORMATS:
+    if out.suffix not in SCORE_FORMATS:
         do = f"end it in {', '.join(SCORE_FORMATS)}"
-        raise UserError("no such format", where=args.out, do=do)
-    refuse_existing(args.out)
-    scorer = read_scorer(args.scorer, args.model)
-    path = _options.fetch(args.data)[1]
-    spoken = Conversations(args.text or scorer.text, scorer.part)
-    needed, dialect = [*spoken.columns, *filter(None, [args.id])], Dialect.of(vars(args))
+        raise UserError("no such format", where=out, do=do)
+    refuse_existing(out)
+    fitted, path = read_scorer(scorer, model), _options.fetch(data)[1]
+    spoken = Conversations(text or fitted.text, fitted.part)
+    needed, dialect = [*spoken.columns, *filter(None, [id])], Dialect.of(vars(cells))
     check_columns(path, readers.columns(path, dialect), needed)
     rows, blocks = enumerate(readers.table_rows(path, needed, dialect), 1), []
     while block := list(islice(rows, SCORED_AT_ONCE)):
         names = [
-            readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
-            for number, (place, cells) in block
+            readers.name_at(row.get(id), id, place) if id else str(number)
+            for number, (place, row) in block
         ]
-        scores = scorer.scores([spoken.read(cells, place).text for _, (place, cells) in block])
+        scores = fitted.scores([spoken.read(row, place).text for _, (place, row) in block])
         columns = {"id": names, "score": pa.array(scores, mask=scores != scores)}
         blocks.append(pa.table(columns, NEW_SCORES.schema))
     table = pa.concat_tables(blocks)
-    if args.out.suffix == ".parquet":
-        origin = provenance({}, scorer=args.scorer)
-        write_table(args.out, NEW_SCORES, table, metadata={"provenance": origin})
+    if out.suffix == ".parquet":
+        origin = provenance({}, scorer=scorer)
+        write_table(out, NEW_SCORES, table, metadata={"provenance": origin})
     else:
-        with atomic(args.out) as draft:
+        with atomic(out) as draft:
             csv.write_csv(table, draft)
     unscored = table["score"].null_count
-    print(f"{len(table):,} texts scored, {unscored:,} of them say nothing: {args.out}")
-    _as_json.put({"written": args.out, "rows": len(table), "without_a_score": unscored})
+    print(f"{len(table):,} texts scored, {unscored:,} of them say nothing: {out}")
+    return 0, {"written": out, "rows": len(table), "without_a_score": unscored}
