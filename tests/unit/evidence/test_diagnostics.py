@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from mamushi.evidence.calibration import RatioScores
-from mamushi.evidence.diagnostics import calibration_error, diagnose, reliability
+from mamushi.evidence.diagnostics import diagnose, reliability
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
 from mamushi.evidence.tables import paper_rows
 from mamushi.io import schemas
@@ -51,10 +51,10 @@ def test_calibration_of_a_few_scores_by_hand() -> None:
     # Two bins; equal numbers, so no prior. Logits -log 3 and log 3 are 1/4 and 3/4.
     score = np.log(3) * np.array([-1.0, -1.0, 1.0, 1.0])
     forget = np.array([False, True, False, True])
-    predicted, observed, count = reliability(score, forget, bins=2)
+    predicted, observed, count = reliability(score, forget)
     np.testing.assert_allclose(predicted, [0.25, 0.75])
     assert (observed.tolist(), count.tolist()) == ([0.5, 0.5], [2, 2])
-    assert calibration_error(score, forget, bins=2) == pytest.approx(0.25)
+    assert diagnose(RatioScores(score, forget))["ece"] == pytest.approx(0.25)
 
 
 def test_the_papers_numbers_stand_beside_ours() -> None:

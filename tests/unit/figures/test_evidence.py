@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from matplotlib.colors import to_hex
 
-from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
+from mamushi.evidence.calibration import RatioScores
+from mamushi.evidence.diagnostics import diagnose, reliability
 from mamushi.figures.style import TONES
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
@@ -41,7 +42,8 @@ def test_diagnostics_draw_distributions_rates_and_ranks(tmp_path: Path) -> None:
     first, second, third, fourth = figure.axes
     assert figure.get_suptitle().endswith(": Mamushi")
     assert legend_texts(figure) == ["forget", "retain"]
-    assert first.get_title() == f"(a) $D_F$ = {fisher(score[forget], score[~forget]):.2f}"
+    numbers = diagnose(RatioScores(score, forget))
+    assert first.get_title() == f"(a) $D_F$ = {numbers['fisher']:.2f}"
     for name, mean in (("forget", score[forget].mean()), ("retain", score[~forget].mean())):
         np.testing.assert_allclose(line(first, name)[:, 0], mean)
     assert second.get_title() == f"(b) AUC {auc(score, forget):.3f}"
@@ -49,7 +51,7 @@ def test_diagnostics_draw_distributions_rates_and_ranks(tmp_path: Path) -> None:
     assert area == pytest.approx(auc(score, forget))
     predicted, observed, _ = reliability(score, forget)
     np.testing.assert_allclose(line(third, "_both"), np.stack([predicted, observed], axis=1))
-    assert third.get_title() == f"(c) ECE = {calibration_error(score, forget):.3f}"
+    assert third.get_title() == f"(c) ECE = {numbers['ece']:.3f}"
     np.testing.assert_allclose(line(fourth, "forget")[:, 1], np.sort(score[forget])[::-1])
 
 

@@ -9,7 +9,6 @@ learns from one forget text about others. What retraining needs for a share of t
 foreseen by the table ``predicted``.
 """
 
-import glob
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import first_crossing
@@ -48,17 +46,15 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
 
 
 def read_results(
-    root: Path, dataset: str | None = None, model: str | None = None
+    root: Path, dataset: str = "*", model: str = "*"
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Read the rows of the frontiers of all seeds in a results folder, of all datasets and models
     unless one is named, and of the tables ``predicted`` beside them. Raises ``UserError`` where
     there is no frontier, and for a damaged file."""
-    named = {"dataset": dataset, "model": model, "seed": None}
-    pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
-    files = sorted(root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
-    if not files:
+    pattern = paths.under("", paths.FRONTIER, dataset=dataset, model=model, seed="*")
+    if not (files := sorted(root.glob(str(pattern)))):
         do = "make it first: mamushi run evidence"
-        raise UserError(f"no {Path(paths.FRONTIER).name} of this run", where=root, do=do)
+        raise UserError(f"no {pattern.name} of this run", where=root, do=do)
     beside = [path.with_name(Path(paths.PREDICTED).name) for path in files]
     tables = [read_table(path, None) for path in beside if path.is_file()]
     foreseen = [row for table in tables for row in table.to_pylist()]
@@ -72,7 +68,7 @@ def choose_list(
     does, the first that is as large or the last, with the row of ``advice``; the first list and
     None where nothing was predicted."""
     try:
-        frontier, foreseen = read_results(root, str(cell["dataset"]), str(cell["model"]))
+        frontier, foreseen = read_results(root, cell["dataset"], cell["model"])
     except UserError:
         return lists[0], None
     rows = advice(frontier, [("removal", 0.5)], foreseen)
@@ -83,8 +79,9 @@ def choose_list(
 
 def first_budget(row: AdviceRow | None) -> float | None:
     """Return the budget to try first: that of retraining or, where it is unknown, the theory's."""
-    first = None if row is None else row["retraining"]
-    return row["budget"] if row and first is None else first
+    if row is None:
+        return None
+    return row["budget"] if row["retraining"] is None else row["retraining"]
 
 
 def units_at(budget: float, total: int) -> int:
@@ -112,9 +109,10 @@ def advice(
         if key in frontiers:
             row |= predicted_budget(frontiers[key], target, value)
         if target == "removal" and key in expected:
-            mean = np.mean([_column(curve, "recovered") for curve in expected[key]], axis=0)
-            need = first_reached(_column(expected[key][0], "beta"), mean, value)
-            if not np.isnan(need):
+            points = [[row["recovered"] for row in curve] for curve in expected[key]]
+            pairs = zip(expected[key][0], np.mean(points, axis=0), strict=True)
+            mean: Curve = [{**row, "recovered": height} for row, height in pairs]
+            if not np.isnan(need := first_reached(mean, "recovered", value)):
                 row |= {"retraining": need, "retraining_low": max(need - HALF_WIDTH, 0.0)}
                 row["retraining_high"] = min(need + HALF_WIDTH, 1.0)
         rows.append(row)
@@ -126,32 +124,28 @@ def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[
     ``budget_high``, the least and the greatest at which an end of a seed's 95% band does, rounded
     outwards to hundredths; all None where nothing can be stood by, and a ``reason`` why."""
     column, sign = TARGETS[target]
-    reached, undefined = {}, {}
-    for end in ENDS:
-        curves = [(_column(seed, "beta"), sign * _column(seed, column + end)) for seed in seeds]
-        reached[end] = np.array([first_reached(*curve, sign * value) for curve in curves])
-        undefined[end] = any(np.isnan(heights).any() for _, heights in curves)
     easy, hard = ENDS[1:][::-sign]
+    reached = {
+        end: np.array([first_reached(seed, column + end, value, sign) for seed in seeds])
+        for end in ENDS
+    }
     first = math.floor(100 * np.nan_to_num(reached[easy], nan=0.0).min() + ROUNDING) / 100
     last = math.ceil(100 * np.nan_to_num(reached[hard], nan=1.0).max() - ROUNDING) / 100
     reason = next((curve[0]["withheld"] for curve in seeds if curve[0]["withheld"]), None)
-    if reason is None and undefined[hard]:
+    if not reason and any(row[column + hard] is None for curve in seeds for row in curve):
         reason = "the gain of removing all is not distinguishable from 0"
-    elif reason is None and np.isnan(reached[""]).any():
+    elif not reason and np.isnan(reached[""]).any():
         reason = "no budget below 1 gets there"
-    elif reason is None and last - first > WIDEST:
+    elif not reason and last - first > WIDEST:
         reason = f"all from {first:.2f} to {last:.2f} is as likely"
     ends = (None,) * 3 if reason else (float(reached[""].mean()), first, last)
     return {**dict(zip((f"budget{end}" for end in ENDS), ends, strict=True)), "reason": reason}
 
 
-def first_reached(budgets: NDArray[Any], curve: NDArray[Any], share: float) -> float:
-    """Return the least budget at which a curve reaches the share; NaN where none below 1 does, or
-    where it is not defined."""
-    crossing = None if np.isnan(curve).any() else first_crossing(budgets, curve, share)
+def first_reached(curve: Curve, column: str, value: float, sign: int = 1) -> float:
+    """Return the least budget at which a curve rises to a value, or falls where ``sign`` is -1; NaN
+    where none below 1 does, or where it is not defined."""
+    budgets, heights = (np.array([row[name] for row in curve], float) for name in ("beta", column))
+    is_known = not np.isnan(heights).any()
+    crossing = first_crossing(budgets, sign * heights, sign * value) if is_known else None
     return np.nan if crossing is None or crossing > 1 - ROUNDING else crossing
-
-
-def _column(curve: Curve, name: str) -> NDArray[np.float64]:
-    """Return a column of a curve as floats, null as NaN."""
-    return np.array([row[name] for row in curve], dtype=np.float64)

@@ -16,7 +16,12 @@ BINS = 15  # Of the reliability curve.
 
 def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, float | int | None]:
     """Return a row of the table ``diagnostics`` but for the run and the selector, None where a
-    number is not defined. Intervals are as ``texts`` depend on each other."""
+    number is not defined. Intervals are as ``texts`` depend on each other.
+
+    ``fisher`` is the paper's D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2), ``ece`` the mean over
+    examples of |observed - predicted| of their bin of ``reliability``, for which chance alone gives
+    a perfect score up to 0.4 sqrt(BINS / n).
+    """
     score, of_forget, texts = scores.score, scores.forget, texts or Dependence()
     forget, retain = score[of_forget], score[~of_forget]
     mean, sd = _moments(forget)
@@ -31,12 +36,14 @@ def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, 
     }
     if np.isnan(score).any():
         return row
-    row["retain_mean"], row["retain_sd"] = _moments(retain)
-    row["fisher"], row["auc"] = fisher(forget, retain), auc(score, of_forget)
-    row["auc_low"], high = texts.ends(*auc_interval(score, of_forget, groups=scores.groups))
-    row["auc_high"] = high
+    retain_mean, retain_sd = row["retain_mean"], row["retain_sd"] = _moments(retain)
+    if spread := float(np.sqrt((sd**2 + retain_sd**2) / 2)):
+        row["fisher"] = (mean - retain_mean) / spread
+    low, high = texts.ends(*auc_interval(score, of_forget, groups=scores.groups))
+    row |= {"auc": auc(score, of_forget), "auc_low": low, "auc_high": high}
     row["auc_high_mislabelled"] = None if high is None else auc_of_right_labels(high)
-    row["ece"] = calibration_error(score, of_forget)
+    predicted, observed, count = reliability(score, of_forget)
+    row["ece"] = float((count * np.abs(observed - predicted)).sum() / count.sum())
     folds = [(score[fold], of_forget[fold]) for fold in scores.folds()]
     if areas := [auc(*fold) for fold in folds]:
         row |= {"auc_fold_mean": float(np.mean(areas)), "auc_fold_sd": float(np.std(areas))}
@@ -48,17 +55,7 @@ def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, 
     return row
 
 
-def fisher(forget: Doubles, retain: Doubles) -> float | None:
-    """Return D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2), the paper's Fisher discriminability of
-    scores (n1,) and (n2,); None when both are constant."""
-    (mu1, s1), (mu2, s2) = _moments(forget), _moments(retain)
-    spread = np.sqrt((s1**2 + s2**2) / 2)
-    return float((mu1 - mu2) / spread) if spread else None
-
-
-def reliability(
-    score: Doubles, forget: Mask, bins: int = BINS
-) -> tuple[Doubles, Doubles, NDArray[np.int64]]:
+def reliability(score: Doubles, forget: Mask) -> tuple[Doubles, Doubles, NDArray[np.int64]]:
     """Return the reliability curve of scores (n,) read as log p1(x)/p2(x): per bin the mean
     predicted probability of the forget domain, the observed share of it, and the examples.
 
@@ -66,20 +63,13 @@ def reliability(
 
         P(forget | x) = 1 / (1 + exp(-(l(x) + log(n1 / n2)))).
 
-    Bins hold equal numbers of examples, by the rank of the score; equal scores share one.
+    ``BINS`` hold equal numbers of examples, by the rank of the score; equal scores share one.
     """
     n, n1 = len(score), int(forget.sum())
     predicted = np.exp(-np.logaddexp(0.0, -(score + np.log(n1 / (n - n1)))))
-    place = ((average_ranks(score) - 0.5) / n * bins).astype(np.int64)
+    place = ((average_ranks(score) - 0.5) / n * BINS).astype(np.int64)
     _, place, counts = np.unique(place, return_inverse=True, return_counts=True)
     return np.bincount(place, predicted) / counts, np.bincount(place, forget) / counts, counts
-
-
-def calibration_error(score: Doubles, forget: Mask, bins: int = BINS) -> float:
-    """Return the expected calibration error: the mean over examples of |observed - predicted| of
-    their bin of ``reliability``. Chance alone gives a perfect score up to 0.4 sqrt(bins / n)."""
-    predicted, observed, count = reliability(score, forget, bins)
-    return float((count * np.abs(observed - predicted)).sum() / count.sum())
 
 
 def _moments(values: Doubles) -> tuple[float, float]:

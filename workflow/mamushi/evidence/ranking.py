@@ -38,11 +38,10 @@ def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
 def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, Any]) -> bool:
     """Return whether a list, made from files with the digests ``inputs``, is of an earlier ranking
     than its selector's present one. Budgets that were left out of the configuration keep such
-    lists."""
+    lists. Raises ``UserError`` for a damaged ranking."""
     ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
     if was is None or not ranking.is_file() or digests.of(ranking) == was:
         return False
-    # Of one that is damaged nothing follows for the list: it is said by reading it.
     read_metadata(ranking)
     return True
 
@@ -56,7 +55,7 @@ def read_manifests(root: Path, pattern: str) -> tuple[list[dict[str, Any]], list
         wildcards, manifest = paths.wildcards(pattern, path) or {}, read_json(path)
         manifest |= {"selector": wildcards["selector"], "path": path.with_suffix(".parquet")}
         inputs = manifest.get("provenance", {}).get("inputs", {})
-        wildcards.pop("root")
+        del wildcards["root"]
         (earlier if is_earlier(root, wildcards, inputs) else current).append(manifest)
     return current, earlier
 
@@ -64,14 +63,15 @@ def read_manifests(root: Path, pattern: str) -> tuple[list[dict[str, Any]], list
 def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     """Say how many texts of a cell a model read in part; None where it read all, or no tokens are
     there."""
-    tokens, vectors = (paths.under(root, of, **cell) for of in (paths.TOKENS, paths.EMBEDDINGS))
-    if not tokens.is_file():
+    if not (tokens := paths.under(root, paths.TOKENS, **cell)).is_file():
         return None
-    about, embedding = read_metadata(tokens), read_metadata(vectors)["settings"]["embedding"]
-    stored = int(about.get("positions") or about["max_length"])
-    most, count = min(int(embedding.get("max_length", stored)), stored), 0
-    for group in read_groups(tokens, schemas.TOKENS, ["tokens"]):
-        count += int((pc.list_value_length(group["tokens"]).to_numpy() >= most).sum())
+    about = read_metadata(tokens)
+    settings = read_metadata(paths.under(root, paths.EMBEDDINGS, **cell))["settings"]
+    most = int(about.get("positions") or about["max_length"])
+    most = min(int(settings["embedding"].get("max_length", most)), most)
+    groups = read_groups(tokens, schemas.TOKENS, ["tokens"])
+    lengths = (pc.list_value_length(group["tokens"]).to_numpy() for group in groups)
+    count = sum(int((of_group >= most).sum()) for of_group in lengths)
     return f"{count:,} texts were read up to their first {most} tokens" if count else None
 
 
@@ -100,32 +100,28 @@ def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
     bottom is the last rank."""
     scores = read_table(paths.under(root, paths.SCORES, **run), schemas.SCORES)
     n = len(scores) - scores["rank"].null_count
-    top, bottom = min(10, (n + 1) // 2), min(10, n // 2)
-    positions = [*range(top), *range(n - 1, n - 1 - bottom, -1)]
-    ends = [("top", p + 1) for p in range(top)] + [("bottom", p + 1) for p in range(bottom)]
-    rows = rows_at(scores, positions, paths.under(root, paths.EXAMPLES, **run))
-    return [
-        {**run, "end": end, "place": place, **row}
-        for (end, place), row in zip(ends, rows, strict=True)
-    ]
+    top, bottom = range(min(10, (n + 1) // 2)), range(n - 1, n - 1 - min(10, n // 2), -1)
+    rows = rows_at(scores, [*top, *bottom], paths.under(root, paths.EXAMPLES, **run))
+    places = [*(("top", p + 1) for p in top), *(("bottom", n - p) for p in bottom)]
+    pairs = zip(places, rows, strict=True)
+    return [{**run, "end": end, "place": place, **row} for (end, place), row in pairs]
 
 
 def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], Ranks]:
     """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
-    from 1 there and in each whole one of ``refits``."""
+    from 1 there and in each whole one of ``refits``: the highest score first, ties by id. Of a
+    corpus a copy of an example comes first, whatever its score."""
     forget = np.asarray(scores["rank"].is_valid())
     ranked = scores.filter(forget)
     ids = ranked["id"].to_numpy().astype(np.str_)
     ranks = [ranked["rank"].to_numpy().astype(np.int64)]
-    certain = np.zeros(len(ids), dtype=np.bool_)
+    is_other = np.ones(len(ids), dtype=np.bool_)
     if "posterior" in ranked.column_names:
-        # Of a corpus: a copy of an example comes first, whatever its score.
         is_copy = pc.and_(pc.equal(ranked["domain"], FORGET), pc.equal(ranked["posterior"], 1.0))
-        certain = np.asarray(is_copy)
+        is_other = ~np.asarray(is_copy)
     for kind, _, scored in refits:
         if kind == WHOLE_REFIT:
-            # Highest score first, ties by id.
-            order = np.lexsort((ids, -scored.scores[forget], ~certain))
+            order = np.lexsort((ids, -scored.scores[forget], is_other))
             ranks.append(np.argsort(order) + 1)
     return ids.tolist(), np.stack(ranks)
 
@@ -143,10 +139,10 @@ def stability_columns(
     correlations = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
     if defined := [correlation for correlation in correlations if correlation is not None]:
         summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
-    frequencies = []
+    first, frequencies = np.argsort(ranks[0]), []
     for beta in budgets:
         listed = ranks <= (k := budget_size(beta, n1))
-        frequencies.append(listed.mean(axis=0))
+        frequencies.append(listed.mean(axis=0)[first])
         at_budget = dict.fromkeys(("expected_overlap", "least_overlap", "surely", "toss_up"))
         if total > 1:
             surely = int(listed.all(axis=0).sum())
@@ -156,11 +152,10 @@ def stability_columns(
             at_budget["expected_overlap"] = float(overlaps.mean())
             at_budget["least_overlap"] = float(overlaps.min())
         summary["budgets"][paths.beta(beta)] = at_budget
-    first, times = np.argsort(ranks[0]), len(budgets)
     columns = {
-        "id": np.tile(np.array(ids, dtype=object)[first], times),
-        "rank": np.tile(ranks[0][first], times),
+        "id": np.tile(np.array(ids, dtype=object)[first], len(budgets)),
+        "rank": np.tile(ranks[0][first], len(budgets)),
         "beta": np.repeat(np.array(budgets, dtype=np.float64), n1),
-        "frequency": np.ravel([frequency[first] for frequency in frequencies]),
+        "frequency": np.concatenate(frequencies),
     }
     return columns, summary

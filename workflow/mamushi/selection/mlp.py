@@ -16,6 +16,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Self
 
@@ -40,10 +41,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     # On a GPU, sums of bfloat16 products are float32 throughout, as they are on a CPU.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     features = PoolFeatures(tasks, device, use_bf16(settings["precision"], device))
-
-    def fit(task: Task) -> Fit:
-        return train_network(features, task, settings)
-
+    fit = partial(train_network, features, settings=settings)
     yield from map(fit, tasks) if device.type == "cuda" else side_by_side(fit, tasks)
 
 
@@ -83,11 +81,8 @@ class PoolFeatures:
 
 @dataclass
 class Network:
-    """Linear layers with ReLU between them, and one output.
-
-    ``weights`` (out, in) and ``biases`` (out,) per layer; ``slope`` and ``shift`` (d,) are a and c
-    of the module's docstring.
-    """
+    """Linear layers with ReLU between them, and one output: ``weights`` (out, in) and ``biases``
+    (out,) per layer; ``slope`` and ``shift`` (d,) are a and c of the module's docstring."""
 
     weights: list[Tensor]
     biases: list[Tensor]

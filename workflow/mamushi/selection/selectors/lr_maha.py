@@ -28,11 +28,10 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     import numpy as np
     from scipy.linalg import solve_triangular
 
-    from mamushi.selection.covariance import estimate_covariance
-    from mamushi.selection.statistics import centroids
+    from mamushi.selection.statistics import centroids, estimate_covariance
 
     mu1, mu2 = centroids(pool)
-    about1 = estimate_covariance(pool, mu1, mu2, settings["covariance"], "lr_maha")
+    about1 = estimate_covariance(pool, mu1, mu2, settings["covariance"])
     between = solve_triangular(about1.root, mu1 - mu2, lower=True)
     scores = np.empty(len(pool.ids))
     for rows, x in pool.blocks(least=pool.width):
