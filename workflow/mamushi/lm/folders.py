@@ -8,7 +8,7 @@ from typing import Any
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
@@ -18,7 +18,7 @@ from mamushi.io.files import read_plain_json
 # Without one of these, transformers makes an empty tokenizer up instead of complaining.
 VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
-PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 transformers_logging.set_verbosity_error()
@@ -55,30 +55,25 @@ def fetch(
 
 def check_config(folder: Path) -> dict[str, Any]:
     """Return ``config.json`` of a causal language model that may be opened, else ``UserError``."""
-    names = [file.name for file in folder.iterdir()]
-    config: dict[str, Any] = {}
-    if "config.json" in names:
-        config = read_plain_json(folder / "config.json")
-    problem, pickled = None, [name for name in names if name.endswith(PICKLE_ENDINGS)]
+    path = folder / "config.json"
+    config: dict[str, Any] = read_plain_json(path) if path.is_file() else {}
+    pickled, problem = [name for ending in PICKLES for name in folder.glob(ending)], None
     # Also beside a model: transformers would open the one that the adapters name.
-    if "adapter_config.json" in names:
+    if (folder / "adapter_config.json").is_file():
         problem = "holds adapters (LoRA) and not the model; merge them into it by peft"
-    elif "config.json" not in names:
-        problem = "this folder holds no model (no config.json); give what save_pretrained wrote"
     elif "quantization_config" in config:
         problem = "its weights are quantised, and cannot be trained; give those before that"
-    elif pickled and not any(name.endswith(".safetensors") for name in names):
-        problem = f"its weights are pickle files ({pickled[0]}), which can run code"
+    elif pickled and not any(folder.glob("*.safetensors")):
+        problem = f"its weights are pickle files ({pickled[0].name}), which can run code"
         problem += " when they are opened; save them again with save_pretrained"
-    if problem:
-        raise UserError(problem, where=folder)
-    kind, architectures = config.get("model_type"), config.get("architectures") or []
-    known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     # A masked model such as BERT would open as a causal one, with attention that looks ahead. Code
     # that comes with a model is never run.
-    if kind not in known or (architectures and not {*architectures} & {*known.values()}):
-        problem = f"not a causal language model that transformers knows ({kind}, {architectures})"
-        raise UserError(problem, where=folder, do="choose a decoder-only model")
+    kind, architectures = config.get("model_type"), config.get("architectures") or []
+    if kind not in CAUSAL or (architectures and not {*architectures} & {*CAUSAL.values()}):
+        known = "not a causal language model that transformers knows; choose a decoder-only model"
+        problem = problem or f"{known} (config.json: {kind}, {architectures})"
+    if problem:
+        raise UserError(problem, where=folder)
     return config
 
 
@@ -109,8 +104,7 @@ def read_model(folder: Path, **options: Any) -> PreTrainedModel:
         model, report = AutoModelForCausalLM.from_pretrained(folder, **options)
     if missing := sorted(report["missing_keys"]):
         problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
-        others = "".join(f"; they have {name}" for name in sorted(report["unexpected_keys"])[:1])
-        raise UserError(problem + others, where=folder)
+        raise UserError(problem, where=folder)
     if getattr(model.config, "rescale_every", 0):
         # In eval mode, RWKV would divide its weights in place: stored, they would be others.
         model.config.rescale_every = 0

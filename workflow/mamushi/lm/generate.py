@@ -13,7 +13,6 @@ from transformers import GenerationConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.errors import located
-from mamushi.lm.loading import padding
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.rotary import by_text
 from mamushi.lm.sharding import call_gathered
@@ -39,7 +38,7 @@ def ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int
     text = model.config.get_text_config(decoder=True)
     named = (tokenizer.eos_token_id, text.eos_token_id, model.generation_config.eos_token_id)
     lists = (ids if isinstance(ids, list) else [ids] for ids in named)
-    return sorted({int(token) for ids in lists for token in ids if token is not None})
+    return sorted({int(token) for token in chain(*lists) if token is not None})
 
 
 def continuations(
@@ -72,19 +71,17 @@ def generate(
     likeliest unless ``changes`` of a ``GenerationConfig`` say otherwise. Of the model's own only
     its ends count: no temperature or repetition penalty."""
     ids = torch.tensor(prompt.astype(np.int64), device=accelerator.device)
-    config = GenerationConfig(
-        max_new_tokens=new_tokens,
-        use_cache=True,
-        eos_token_id=ends(model, tokenizer) or None,
-        pad_token_id=padding(tokenizer),
-        **({"do_sample": False, "num_beams": 1} | changes),
-    )
-    options = {"attention_mask": torch.ones_like(ids), "generation_config": config}
-    configured, model.generation_config = model.generation_config, config
+    pads = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+    options: dict[str, Any] = {"do_sample": False, "num_beams": 1, "use_cache": True} | changes
+    options |= {"max_new_tokens": new_tokens, "eos_token_id": ends(model, tokenizer) or None}
+    options["pad_token_id"] = next(token for token in pads if token is not None)
+    configured, config = model.generation_config, GenerationConfig(**options)
+    read = {"attention_mask": torch.ones_like(ids), "generation_config": config}
+    model.generation_config = config
     model.eval()
     try:
         with accelerator.autocast(), by_text(model):
-            generated = call_gathered(model, partial(model.generate, ids, **options))
+            generated = call_gathered(model, partial(model.generate, ids, **read))
     finally:
         model.generation_config = configured
     return [*generated[:, ids.shape[1] :].tolist()]
@@ -101,8 +98,7 @@ def log_likelihoods(
     """Return the mean log-likelihood per token, in nats, of each answer after its prompt, both
     token ids: (texts,)."""
     pairs = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
-    names = np.arange(len(pairs)).astype(str)
-    offsets = offsets_of(np.array([*map(len, pairs)], np.int64))
+    names, offsets = np.arange(len(pairs)).astype(str), offsets_of([*map(len, pairs)])
     texts = TokenSet(names, names, np.array([*chain(*pairs)], np.int32), offsets)
     losses = torch.from_numpy(token_nll(model, texts, batch_tokens, accelerator))
     of_texts = losses.split(texts.counted.tolist())

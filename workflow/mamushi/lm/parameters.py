@@ -51,13 +51,12 @@ def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
         add_adapters(model, settings["lora"])
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(is_adapter(name))
-    if method != "partial":
-        return
-    last_blocks(model, settings["trained_blocks"]).requires_grad_(True)
-    if settings["train_input_embedding"]:
-        model.get_input_embeddings().requires_grad_(True)
-    if settings["train_output_head"] and (head := model.get_output_embeddings()) is not None:
-        head.requires_grad_(True)
+    if method == "partial":
+        last_blocks(model, settings["trained_blocks"]).requires_grad_(True)
+        if settings["train_input_embedding"]:
+            model.get_input_embeddings().requires_grad_(True)
+        if settings["train_output_head"] and (head := model.get_output_embeddings()) is not None:
+            head.requires_grad_(True)
 
 
 def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:

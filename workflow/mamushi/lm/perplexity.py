@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +20,7 @@ from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet, offsets_of, places_of_rows
 
 
-@dataclass(frozen=True)
-class TextNll:
+class TextNll(NamedTuple):
     """Sum of the NLL in nats (texts,) float64 and number of predicted tokens (texts,) per text."""
 
     nll: NDArray[np.float64]
@@ -34,7 +32,7 @@ class TextNll:
 def require_domains(texts: TokenSet) -> None:
     """Raise ``UserError`` unless both domains have a held-out token to predict."""
     for domain in DOMAINS:
-        if not (texts.counted[texts.domains == domain] > 0).any():
+        if not texts.counted[texts.domains == domain].any():
             raise UserError(f"the evaluation section has no {domain} text with a token to predict")
 
 
@@ -82,7 +80,8 @@ def token_nll(
 def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
     """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
     predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""
-    table = []
+    names = ("domain", "texts", "tokens", "nll", "perplexity")
+    table: dict[str, list[Any]] = {name: [] for name in names}
     for domain in DOMAINS:
         rows = domains == domain
         tokens = int(result.tokens[rows].sum())
@@ -90,17 +89,14 @@ def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str,
         if not mean <= 700:
             problem = f"the mean NLL of the {domain} texts is {mean}: the model has diverged"
             raise UserError(problem, do="lower its learning_rate")
-        table.append((domain, int(rows.sum()), tokens, mean, math.exp(mean)))
-    names = ("domain", "texts", "tokens", "nll", "perplexity")
-    return dict(zip(names, map(list, zip(*table, strict=True)), strict=True))
+        row = (domain, int(rows.sum()), tokens, mean, math.exp(mean))
+        for name, value in zip(names, row, strict=True):
+            table[name].append(value)
+    return table
 
 
 def nll_table(result: TextNll, ids: NDArray[np.str_]) -> Mapping[str, Any]:
     """Return the columns of the artifact ``nll``: one row per text, in their order."""
     deep = np.full(len(ids), np.nan) if result.deep is None else result.deep
-    return {
-        "id": ids,
-        "tokens": result.tokens,
-        "nll": result.nll,
-        "deep": pa.array(deep, mask=np.isnan(deep)),
-    }
+    deep = pa.array(deep, mask=np.isnan(deep))
+    return {"id": ids, "tokens": result.tokens, "nll": result.nll, "deep": deep}

@@ -46,9 +46,9 @@ def write(
     path: str | Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]
 ) -> None:
     """Write a safetensors file whole or not at all."""
-    with atomic(path) as partial, writing_safetensors():
+    with atomic(path) as draft, writing_safetensors():
         contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        save_file(contiguous, partial, metadata=header(metadata))
+        save_file(contiguous, draft, metadata=header(metadata))
 
 
 @contextmanager
@@ -57,13 +57,14 @@ def writing_safetensors() -> Iterator[None]:
     try:
         yield
     except SafetensorError as error:
-        code = OS_ERROR.search(str(error))
-        if code is None:
-            raise
-        raise OSError(int(code[1]), str(error)) from error
+        if code := OS_ERROR.search(str(error)):
+            raise OSError(int(code[1]), str(error)) from error
+        raise
 
 
-def overlay(path: str | Path, model: PreTrainedModel) -> Callable[[PreTrainedModel], None] | None:
+def overlay(
+    path: str | Path, model: PreTrainedModel
+) -> Callable[[PreTrainedModel], None] | None:
     """Put the tensors of a file into ``model``, in fp32, with gradients; of an unlearner that edits
     logits change nothing, and return what does so in the model, once that is on its device.
     Adapters stay beside the weights until ``parameters.merge_adapters``. Raises ``UserError`` where
@@ -104,18 +105,16 @@ class Checkpoint:
         """Write trained parameters, Adam's moments, the random state and the log, as
         ``save_trained`` does."""
 
-        def of_parameters() -> Iterator[tuple[str, torch.Tensor]]:
+        def named() -> Iterator[tuple[str, torch.Tensor]]:
             for name, parameter in trained.items():
                 yield f"parameter.{name}", parameter
                 for moment in MOMENTS:
-                    # What no gradient has reached has none.
                     state = optimizer.state[parameter].get(moment)
-                    yield (
-                        f"{moment}.{name}",
-                        torch.zeros_like(parameter) if state is None else state,
-                    )
+                    # What no gradient has reached has none.
+                    value = torch.zeros_like(parameter) if state is None else state
+                    yield f"{moment}.{name}", value
 
-        tensors = {"random": torch.get_rng_state(), **gather(of_parameters())}
+        tensors = {"random": torch.get_rng_state(), **gather(named())}
         write(self.path, tensors, {"fingerprint": self.fingerprint, "log": dict(log)})
 
     def restore(
@@ -130,11 +129,11 @@ class Checkpoint:
             metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
             if metadata.get("fingerprint") != self.fingerprint:
                 return
+            steps = float(len(metadata["log"]["step"]))
             for name, parameter in trained.items():
                 moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
                 for key, value in {"parameter": parameter, **moments}.items():
                     sharding.fill(value, file.get_tensor(f"{key}.{name}"))
-                steps = float(len(metadata["log"]["step"]))
                 step = torch.tensor(steps, device=parameter.device)
                 optimizer.state[parameter] = {"step": step, **moments}
             log.update(metadata["log"])

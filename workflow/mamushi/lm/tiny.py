@@ -13,15 +13,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import nn
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
-    Gemma2Config,
-    LlamaConfig,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
-    Qwen2Config,
 )
-from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.lm import device
 from mamushi.lm.tokens import encode
@@ -32,9 +28,8 @@ DESCENT, WARMUP = ((0.9, 0.95), 1e-8, 0.1, 1.0), 0.05
 
 
 class Family(NamedTuple):
-    """An architecture and its special tokens."""
+    """What of an architecture is not its sizes."""
 
-    config: type[PreTrainedConfig]
     tied: bool
     eos: str
     bos: str | None = None
@@ -42,9 +37,9 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "llama": Family(LlamaConfig, False, "<|end_of_text|>", bos="<|begin_of_text|>"),
-    "qwen2": Family(Qwen2Config, True, "<|endoftext|>", pad="<|endoftext|>"),
-    "gemma2": Family(Gemma2Config, True, "<eos>", bos="<bos>", pad="<pad>"),
+    "llama": Family(False, "<|end_of_text|>", bos="<|begin_of_text|>"),
+    "qwen2": Family(True, "<|endoftext|>", pad="<|endoftext|>"),
+    "gemma2": Family(True, "<eos>", bos="<bos>", pad="<pad>"),
 }
 
 
@@ -55,13 +50,14 @@ def build(
     family = FAMILIES[settings["family"]]
     tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
     options: dict[str, Any] = {}
-    if family.config is Gemma2Config:
+    if settings["family"] == "gemma2":
         width = settings["hidden_size"] // settings["heads"]
         options = {"head_dim": width, "query_pre_attn_scalar": width}
         options["hidden_activation"] = "gelu_pytorch_tanh"
         # Short enough to act on texts that fill a good part of the positions.
         options["sliding_window"] = max(1, settings["max_positions"] // 4)
-    config = family.config(
+    config = AutoConfig.for_model(
+        settings["family"],
         hidden_size=settings["hidden_size"],
         intermediate_size=settings["intermediate_size"],
         vocab_size=settings["vocabulary_size"],
@@ -90,18 +86,15 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        special_tokens=special,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
+        vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer, length=len(texts))
     if family.bos is not None:
+        ids = [(family.bos, special.index(family.bos))]
         tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{family.bos} $A",
-            pair=f"{family.bos} $A {family.bos} $B",
-            special_tokens=[(family.bos, special.index(family.bos))],
+            single=f"{family.bos} $A", special_tokens=ids
         )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -112,25 +105,23 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
     )
 
 
-def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
-    """Cut one stream of the first ``length`` tokens of each text and an EOS into whole rows, int64
-    (rows, length). Raises ``ValueError`` for less than one row."""
-    rows = encode(tokenizer, texts, length, ended=False)
-    stream = np.fromiter(chain(*([*ids, tokenizer.eos_token_id] for ids in rows)), np.int64)
-    if stream.size < length:
-        raise ValueError(f"pretraining: {stream.size} tokens do not fill one row of {length}")
-    return stream[: stream.size // length * length].reshape(-1, length)
-
-
 def pretrain(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerFast,
     texts: Sequence[str],
     settings: Mapping[str, Any],
     seed: int,
 ) -> dict[str, list[float]]:
-    """Train all parameters of ``model`` in place; return the columns of the ``train_log``."""
-    rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
+    """Train all parameters of ``model`` in place; return the columns of the ``train_log``. The
+    first tokens of each text and an EOS are one stream, which is cut into rows of ``max_length``.
+    Raises ``ValueError`` for less than one row."""
+    length = settings["max_length"]
+    ids = encode(tokenizer, texts, length, ended=False)
+    stream = np.fromiter(chain(*([*row, tokenizer.eos_token_id] for row in ids)), np.int64)
+    if stream.size < length:
+        raise ValueError(f"pretraining: {stream.size} tokens do not fill one row of {length}")
+    stream = stream[: stream.size // length * length].reshape(-1, length)
+    rows = torch.from_numpy(stream).to(model.device)
     n, batch = len(rows), min(settings["batch_size"], len(rows))
     steps = max(1, int(settings["epochs"] * n / batch))
     rise, drawn = math.ceil(WARMUP * steps), torch.Generator().manual_seed(seed)

@@ -53,7 +53,6 @@ class Objective:
     """What is minimized, and over what."""
 
     name: str
-    """What the user calls the training."""
     model: PreTrainedModel
     module: nn.Module
     """What shares call, with the model in it."""
@@ -62,13 +61,12 @@ class Objective:
     losses: tuple[str, ...] = ("loss",)
     """Names of what each share gives; the first one is minimized."""
     ends: Callable[[Mapping[str, list[float]]], bool] | None = None
-    """Whether the training ends before the update of the step that was logged last. If this is
-    given, each step waits for the device and must be finite before its update."""
+    """Whether the training ends before the update of the step that was logged last: then each step
+    waits for the device and must be finite before its update."""
     adjust: Callable[[], None] = lambda: None
     """Changes the gradient of a whole step, before its norm is taken."""
     updated: Updated = lambda step, optimizer: None
-    """Called after the update of a step, counted from 1, with the optimizer, which has moments and
-    rate of that step."""
+    """Called after the update of a step, counted from 1, with the moments and rate of that step."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,7 @@ class Training:
     ) -> None:
         self.objective, self.descent, self.total = objective, descent, total
         self.accelerator, self.checkpoint = accelerator, checkpoint
-        named = objective.model.named_parameters()
-        self.trained = {name: parameter for name, parameter in named if parameter.requires_grad}
+        self.trained = {n: p for n, p in objective.model.named_parameters() if p.requires_grad}
         optimizer = descent.optimizer(self.trained.values())
         after = ("tokens", "tokens_per_second", "learning_rate", "gradient_norm", "seconds")
         self.log: Log = {name: [] for name in ("step", "epoch", *objective.losses, *after)}
@@ -163,8 +160,7 @@ class Training:
                     break
                 if progress.due():
                     self.collect()
-                if stop := self.save(number + 1, int(notice.received or 0)):
-                    raise interruption.Stopped(stop, f" after step {number + 1} of {self.total}")
+                self.save(number + 1, int(notice.received or 0))
                 progress.advance(1, "".join(f"loss {loss:.3f}" for loss in self.log["loss"][-1:]))
             self.collect()
         # Whoever measures the model next needs neither gradients nor moments.
@@ -172,16 +168,15 @@ class Training:
         self.accelerator.free_memory()
         return self.log
 
-    def save(self, steps: int, received: int) -> int:
-        """Save everything after so many steps where it is time, or where a signal was received, if
-        not by 0, which is returned."""
-        if self.checkpoint is None:
-            return 0
+    def save(self, steps: int, received: int) -> None:
+        """Save everything after so many steps where it is time, or where a signal, not 0, was
+        ``received``, which ends the process."""
+        several = self.accelerator.num_processes > 1
+        if self.checkpoint is None or (several and steps % TOGETHER):
+            return
         late = time.monotonic() - self.saved >= self.checkpoint.seconds
-        if self.accelerator.num_processes > 1:
+        if several:
             # All bring their shards, and have to agree.
-            if steps % TOGETHER:
-                return 0
             mine = torch.tensor([[received, late]], device=self.accelerator.device)
             received, late = self.accelerator.gather(mine).amax(0).tolist()
         if received or late:
@@ -190,15 +185,16 @@ class Training:
             self.checkpoint.save(self.trained, self.optimizer, self.log)
             # The first process that ends takes the others along, also the one that writes.
             self.accelerator.wait_for_everyone()
-        return received
+        if received:
+            raise interruption.Stopped(received, f" after step {steps} of {self.total}")
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""
-        objective, clip = self.objective, self.descent.clip
+        objective, clip, trained = self.objective, self.descent.clip, self.trained.values()
         step, rate = objective.step(number), self.descent.rate(number, self.total)
-        trained, norm = self.trained.values(), clip is not None or objective.ends is not None
         # One that is not finite shows in the loss of the next step, which the last one has not.
-        norm = norm or number % NORMS == 0 or number == self.total - 1
+        norm = number % NORMS == 0 or number == self.total - 1
+        norm = norm or clip is not None or objective.ends is not None
         arguments = (objective, self.module, step, self.accelerator, trained, norm)
         try:
             measured = gradient(*arguments)
@@ -212,9 +208,9 @@ class Training:
         if objective.ends is not None:
             measured = measured.cpu()
         seconds = time.monotonic() - self.began
-        speed = step.tokens / max(seconds - self.last, 1e-9)
         row = {"step": number + 1, "epoch": step.epoch, "tokens": step.tokens, "seconds": seconds}
-        self.waiting.append((row | {"tokens_per_second": speed, "learning_rate": rate}, measured))
+        row |= {"tokens_per_second": step.tokens / max(seconds - self.last, 1e-9)}
+        self.waiting.append((row | {"learning_rate": rate}, measured))
         self.last = seconds
         if objective.ends is not None:
             self.collect()
