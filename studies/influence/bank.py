@@ -34,7 +34,6 @@ from mamushi.lm.embed import embed
 from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.raking import plan_raking
 from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
 from mamushi.lm.training import Objective, Updated, finetune
 from mamushi.registry import load, plugin
@@ -43,6 +42,7 @@ from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
 from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi_extras.edits.head import lay_over
+from mamushi_extras.effects.raking import LogitTable, plan_raking
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
     draw_targets,
@@ -236,7 +236,8 @@ class Bank:
 
     def measure(self, seed: int) -> dict[str, Any]:
         """Return the columns of a model's file; relearning changes the model."""
-        nll = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator, self.raking)
+        reader = self.raking and LogitTable(self.raking, self.held_out, self.accelerator)
+        nll = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator, reader)
         forget = np.flatnonzero(self.held_out.domains == FORGET)
         forget_texts = subset(self.held_out, forget)
         taken = set(self.targets(seed)[FORGET].ids.tolist())

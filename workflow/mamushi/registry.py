@@ -15,7 +15,8 @@ have these, each called at its point:
 ``read(settings)``, then ``divide``, ``mark`` and ``answer(raw, settings)``; none for other tables.
 ``pool_step(pool, metadata, column)``: the pool that is ranked, with what the room knows of it.
 ``removal_list(listed)``: a removal list as it is to be applied.
-``speed_up(model, ...)``: makes the passes of a model faster, see ``stages._models``.
+``join_passes(model, ...)``: makes the passes of a model faster, or reads what it predicts in them,
+see ``stages._models``.
 ``start_page(root, configfiles)``: writes the page of a results folder, and returns its file.
 """
 

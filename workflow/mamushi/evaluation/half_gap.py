@@ -3,8 +3,8 @@
 All curves of a seed have one scale: 0 is the forget perplexity of the model that unlearning starts
 from, 1 that of the gold standard, and the target lies between the two, linear between measured
 budgets (paper, section "Synergy with Sample-Level Unlearning", after Allouah et al., Table 5). The
-deep gap is that of the NLL without word frequencies (``lm.raking``). It is a small part of the
-whole, so that which texts are held out matters as seeds do: errors are over both.
+deep gap is that of the NLL without word frequencies (``mamushi_extras.effects.raking``). It is a
+small part of the whole, so that which texts are held out matters as seeds do: errors are over both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -98,7 +98,7 @@ def log_likelihoods(
     """Return the mean log-likelihood per token, in nats, of each answer after its prompt, both
     token ids: (texts,)."""
     pairs = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
-    names, offsets = np.arange(len(pairs)).astype(str), offsets_of([*map(len, pairs)])
+    names, offsets = np.arange(len(pairs)).astype(str), offsets_of(np.array([*map(len, pairs)]))
     texts = TokenSet(names, names, np.array([*chain(*pairs)], np.int32), offsets)
     losses = torch.from_numpy(token_nll(model, texts, batch_tokens, accelerator))
     of_texts = losses.split(texts.counted.tolist())

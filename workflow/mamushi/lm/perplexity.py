@@ -16,7 +16,6 @@ from mamushi.io.tables import DOMAINS
 from mamushi.lm.attention import to_device
 from mamushi.lm.batches import model_batches
 from mamushi.lm.loss import batch_nll
-from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet, offsets_of, places_of_rows
 
 
@@ -41,15 +40,15 @@ def text_nll(
     texts: TokenSet,
     batch_tokens: int,
     accelerator: Accelerator,
-    raking: Raking | None = None,
+    reader: Any = None,
 ) -> TextNll:
-    """Return the NLL of every text; one without a predicted token counts zero of both. With
-    ``raking``, also what is left without word frequencies, from the same passes."""
-    table = LogitTable(raking, texts, accelerator) if raking else None
-    losses = token_nll(model, texts, batch_tokens, accelerator, table)
+    """Return the NLL of every text; one without a predicted token counts zero of both. A ``reader``
+    computes those of the batches, by ``batch_nll``, and from the same logits ``nll``, the deep
+    ones."""
+    losses = token_nll(model, texts, batch_tokens, accelerator, reader)
     of_texts = np.repeat(np.arange(len(texts)), texts.counted)
     sums = np.bincount(of_texts, losses, len(texts)).astype(np.float64)
-    return TextNll(sums, texts.counted, table.nll() if table else None)
+    return TextNll(sums, texts.counted, reader.nll() if reader else None)
 
 
 @torch.no_grad()
@@ -58,18 +57,18 @@ def token_nll(
     texts: TokenSet,
     batch_tokens: int,
     accelerator: Accelerator,
-    table: LogitTable | None = None,
+    reader: Any = None,
 ) -> NDArray[np.float64]:
     """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
-    share the texts, and all have all of it. The ``table`` keeps the logits that it needs."""
+    share the texts, and all have all of it. The ``reader`` is that of ``text_nll``."""
     offsets = offsets_of(texts.counted)
     losses = torch.zeros(int(offsets[-1]), dtype=torch.float64, device=accelerator.device)
     for rows, batch, is_new in model_batches(model, texts, batch_tokens, accelerator, "perplexity"):
         with accelerator.autocast():
-            if table is None:
+            if reader is None:
                 nll = batch_nll(model, batch)
             else:
-                nll = table.batch_nll(model, rows, batch, is_new)
+                nll = reader.batch_nll(model, rows, batch, is_new)
         if is_new:
             places = places_of_rows(offsets[rows], texts.counted[rows])
             losses[to_device(places, nll.device)] = nll.double()

@@ -62,9 +62,7 @@ def writing_safetensors() -> Iterator[None]:
         raise
 
 
-def overlay(
-    path: str | Path, model: PreTrainedModel
-) -> Callable[[PreTrainedModel], None] | None:
+def overlay(path: str | Path, model: PreTrainedModel) -> Callable[[PreTrainedModel], None] | None:
     """Put the tensors of a file into ``model``, in fp32, with gradients; of an unlearner that edits
     logits change nothing, and return what does so in the model, once that is on its device.
     Adapters stay beside the weights until ``parameters.merge_adapters``. Raises ``UserError`` where

@@ -128,11 +128,14 @@ def finish_training(job: Job, evaluation: str | None, **files: Path | None) -> N
         state_of(job.arguments["card"]).unlink(missing_ok=True)
 
 
-def speed_up(
-    model: PreTrainedModel, accelerator: Accelerator, trains: Trains, held_out: int, job: Job
-) -> None:
-    """Let rooms make the passes of a model faster that has the frozen blocks of unlearning's start
-    and reads the job's ranked texts and, cut at ``held_out`` tokens, its held-out ones."""
-    lengths = trains.max_length, held_out
-    for addition in additions("speed_up"):
-        addition(model=model, accelerator=accelerator, trains=trains, lengths=lengths, job=job)
+def join_passes(
+    model: PreTrainedModel, accelerator: Accelerator, trains: Trains | None, held_out: int, job: Job
+) -> Any:
+    """Let rooms take part in the passes of a model that was opened, over the job's ranked texts
+    and, cut at ``held_out`` tokens, its held-out ones. Where unlearning ``trains`` the last blocks,
+    those before are its start's, and may be made faster. Return what reads along over the held-out
+    texts, see ``lm.perplexity``, or None."""
+    opened = {"model": model, "accelerator": accelerator, "trains": trains, "job": job}
+    lengths = trains.max_length if trains else held_out, held_out
+    readers = [join(lengths=lengths, **opened) for join in additions("join_passes")]
+    return next(filter(None, readers), None)

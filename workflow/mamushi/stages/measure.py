@@ -8,17 +8,18 @@ from mamushi.config.arms import UNLEARNED, Arm
 from mamushi.config.kinds import Config, setting
 from mamushi.config.sections import MeasuredDeep, Prompts
 from mamushi.io import paths
-from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
+from mamushi.io.domains import EVALUATION
+from mamushi.registry import additions
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
-from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
+from mamushi.stages._models import Cell, OpenedArm, Trains, join_passes, open_arm
 
 GPU = ("evaluate", "generate", "judge")
 
 
 class Evaluate(OpenedArm):
     """How the model is opened and measured; ``trains`` is what unlearning trained of it, if it was
-    unlearned."""
+    unlearned, and ``rooms`` are modules of rooms that take part."""
 
     evaluation: MeasuredDeep = setting("evaluation")
     trains: Trains | None = setting(
@@ -26,6 +27,14 @@ class Evaluate(OpenedArm):
             Trains.of(config, model=model) if Arm.parse(arm).unlearner else None
         ),
         default=None,
+    )
+    rooms: tuple[str, ...] = setting(
+        lambda config: (
+            [join.__module__ for join in additions("join_passes")]
+            if config["evaluation"]["deep_tokens"]
+            else []
+        ),
+        default=(),
     )
 
 
@@ -43,20 +52,14 @@ def evaluate(
 ) -> None:
     """Measure a model of a cell on the held-out sets: base, endpoint, retrained or unlearned."""
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
-    from mamushi.lm.raking import plan_raking
     from mamushi.lm.tokens import read_tokens
 
-    length, most = settings.evaluation.max_length, settings.evaluation.deep_tokens
+    length = settings.evaluation.max_length
     texts = read_tokens(tokens, examples, EVALUATION, length)
     require_domains(texts)
-    raking = None
-    if most:
-        inference = read_tokens(tokens, examples, INFERENCE, length, domains=[FORGET])
-        raking = plan_raking(texts, inference, most)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
-    if settings.trains:
-        speed_up(model, accelerator, settings.trains, length, job)
-    text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
+    reader = join_passes(model, accelerator, settings.trains, length, job)
+    text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, reader)
     table = perplexity_table(text_losses, texts.domains)
     parquet.write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
     parquet.write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)

@@ -16,9 +16,9 @@ from mamushi.stages._models import (
     Trains,
     checkpoint_of,
     finish_training,
+    join_passes,
     open_arm,
     record_training,
-    speed_up,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _store_unlearned(
     files, settings, seed = job.arguments, job.settings, job.settings.seed
     opened = files["model_card"], files["trained"], None, settings.precision, settings, seed
     model, accelerator = open_arm(*opened)
-    speed_up(model, accelerator, settings, settings.evaluation.max_length, job)
+    join_passes(model, accelerator, settings, settings.evaluation.max_length, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not (unlearner := plugin("unlearner", settings.kind)).trains:

@@ -13,7 +13,7 @@ from mamushi.config.sections import Shortened
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up
+from mamushi.stages._models import OpenedArm, Trains, join_passes, open_arm
 from mamushi_extras.left.adds import Relearning
 
 TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
@@ -267,7 +267,7 @@ def relearn(
     how = (settings.precision, trains, seed)
     model, accelerator = open_arm(model_card, trained, unlearned, *how)
     if unlearned:
-        speed_up(model, accelerator, trains, length, job)
+        join_passes(model, accelerator, trains, length, job)
     curve, of_texts = relearn(
         *(model, few, held_out, settings.relearning.model_dump()),
         seed=seed,

@@ -3,8 +3,9 @@
 from typing import Any
 
 
-def speed_up(**arm: Any) -> None:
-    """Let a model start from what its frozen blocks made of the texts."""
+def join_passes(**opened: Any) -> None:
+    """Let a model start from what its frozen blocks made of the texts, if unlearning froze some."""
     from mamushi_extras.speed.trunk import start_from_trunk
 
-    start_from_trunk(**arm)
+    if opened["trains"]:
+        start_from_trunk(**opened)

@@ -7,8 +7,8 @@ import torch
 
 from mamushi.lm import device
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.raking import FEWEST, plan_raking, raked_nll
 from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi_extras.effects.raking import FEWEST, LogitTable, plan_raking, raked_nll
 from tests.support.models import VOCABULARY, model
 
 CPU = device.accelerator("fp32")
@@ -38,11 +38,11 @@ def test_a_constant_on_the_logits_counts_nothing_and_raking_changes_no_perplexit
     raking = plan_raking(held_out, token_set(drawn(40, 12, 1)), 10**6)
     assert raking is not None
     language_model = model("llama")
-    plain = text_nll(language_model, held_out, 100, CPU, raking)
+    plain = text_nll(language_model, held_out, 100, CPU, LogitTable(raking, held_out, CPU))
     np.testing.assert_array_equal(plain.nll, text_nll(language_model, held_out, 100, CPU).nll)
     bias = 2.0 * torch.randn(VOCABULARY, generator=torch.manual_seed(1))
     language_model.get_output_embeddings().bias = torch.nn.Parameter(bias)
-    raised = text_nll(language_model, held_out, 100, CPU, raking)
+    raised = text_nll(language_model, held_out, 100, CPU, LogitTable(raking, held_out, CPU))
     assert plain.deep is not None and raised.deep is not None
     assert np.abs(raised.nll - plain.nll).mean() > 1.0
     np.testing.assert_allclose(raised.deep, plain.deep, rtol=2e-5)

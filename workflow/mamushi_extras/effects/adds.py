@@ -1,0 +1,20 @@
+"""What this room adds to the core: the NLL without word frequencies, in the table of NLLs."""
+
+from functools import partial
+from typing import Any
+
+from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
+
+
+def join_passes(*, accelerator: Any, lengths: tuple[int, int], job: Any, **opened: Any) -> Any:
+    """Return what reads the logits of sampled held-out texts, where an evaluation asks for it and
+    there are enough; else None."""
+    if not (most := getattr(job.settings.evaluation, "deep_tokens", 0)):
+        return None
+    from mamushi.lm.tokens import read_tokens
+    from mamushi_extras.effects.raking import LogitTable, plan_raking
+
+    read = partial(read_tokens, job.arguments["tokens"], job.arguments["examples"])
+    texts = read(EVALUATION, lengths[1])
+    raking = plan_raking(texts, read(INFERENCE, lengths[1], domains=[FORGET]), most)
+    return raking and LogitTable(raking, texts, accelerator)
