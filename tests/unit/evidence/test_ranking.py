@@ -9,7 +9,6 @@ import pytest
 
 from mamushi.evidence.ranking import end_rows, excerpt, rankings, stability_columns
 from mamushi.io import paths
-from mamushi.selection.pool import Scored
 from tests.support.score_files import write_examples, write_scores
 
 
@@ -17,9 +16,8 @@ def test_frequencies_and_overlaps_by_hand() -> None:
     # The text "r" is to be kept.
     scores = pa.table({"id": [*"abrcd"], "rank": [1, 2, None, 3, 4]})
     again = [
-        ("whole", 0, Scored(np.array([4.0, 1.0, 9.0, 3.0, 2.0]))),  # a c d b
-        ("whole", 1, Scored(np.array([1.0, 1.0, 9.0, 1.0, 1.0]))),  # ties by id: a b c d
-        ("half_a", 0, Scored(np.array([0.0, 0.0, 9.0, 0.0, 5.0]))),  # no complete run
+        np.array([4.0, 1.0, 9.0, 3.0, 2.0]),  # a c d b
+        np.array([1.0, 1.0, 9.0, 1.0, 1.0]),  # ties by id: a b c d
     ]
     ids, ranks = rankings(scores, again)
     assert ids == ["a", "b", "c", "d"]

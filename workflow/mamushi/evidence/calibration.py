@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -37,7 +36,7 @@ from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, clusters_of
-from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
+from mamushi.selection.refits import HALVES, WHOLE_REFIT, read_refits
 from mamushi.selection.scores import scored_of
 
 PARTS, PARTED = 5, 2**32 - 4  # Of the texts, to cross-fit the calibration, and the seed of these.
@@ -201,18 +200,10 @@ def read_scores(
         n, ids = len(table), read_table(refits, schemas.REFITS, ["id"])["id"]
         if len(ids) % n or ids.slice(0, n) != table["id"]:
             raise other_examples(refits, path)
-    return scores_of(table, read_refits(refits), groups)
-
-
-def scores_of(
-    table: pa.Table, refits: Sequence[Refit], groups: GroupCodes | None = None
-) -> RatioScores:
-    """Return what ``read_scores`` reads."""
-    own, forget = scored_of(table), np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_)
-    whole, first, second = (
-        [scored for name, _, scored in refits if name == part] for part in (WHOLE_REFIT, *HALVES)
-    )
+    own, forget = scored_of(table), np.asarray(pc.equal(table["domain"], FORGET))
+    parts, again = (WHOLE_REFIT, *HALVES), read_refits(refits)
+    whole, first, second = ([scored for of, _, scored in again if of == part] for part in parts)
     pairs = zip(first, second, strict=True)
     halves = [(a.scores, b.scores, a.fold) for a, b in pairs if a.fold is not None]
-    again = [scored.scores for scored in whole]
-    return RatioScores(own.scores, forget, own.fold, halves, groups, again)
+    by_refit = [scored.scores for scored in whole]
+    return RatioScores(own.scores, forget, own.fold, halves, groups, by_refit)

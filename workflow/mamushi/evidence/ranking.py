@@ -21,8 +21,8 @@ from mamushi.io import digests, paths, schemas
 from mamushi.io.domains import FORGET
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_groups, read_metadata, read_table
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.metrics import spearman
-from mamushi.selection.refits import WHOLE_REFIT, Refit
 from mamushi.selection.removals import budget_size, read_texts_of
 
 EXCERPT = 300
@@ -107,10 +107,10 @@ def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**run, "end": end, "place": place, **row} for (end, place), row in pairs]
 
 
-def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], Ranks]:
+def rankings(scores: pa.Table, refits: Iterable[Doubles]) -> tuple[list[str], Ranks]:
     """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
-    from 1 there and in each whole one of ``refits``: the highest score first, ties by id. Of a
-    corpus a copy of an example comes first, whatever its score."""
+    from 1 there and by the scores (n,) of ``refits``: the highest first, ties by id. Of a corpus a
+    copy of an example comes first, whatever its score."""
     forget = np.asarray(scores["rank"].is_valid())
     ranked = scores.filter(forget)
     ids = ranked["id"].to_numpy().astype(np.str_)
@@ -119,10 +119,8 @@ def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], Rank
     if "posterior" in ranked.column_names:
         is_copy = pc.and_(pc.equal(ranked["domain"], FORGET), pc.equal(ranked["posterior"], 1.0))
         is_other = ~np.asarray(is_copy)
-    for kind, _, scored in refits:
-        if kind == WHOLE_REFIT:
-            order = np.lexsort((ids, -scored.scores[forget], is_other))
-            ranks.append(np.argsort(order) + 1)
+    for again in refits:
+        ranks.append(np.argsort(np.lexsort((ids, -again[forget], is_other))) + 1)
     return ids.tolist(), np.stack(ranks)
 
 

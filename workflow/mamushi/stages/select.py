@@ -168,16 +168,14 @@ def stability(
     in the metadata how well these scores tell the domains apart and what else they follow.
     ``ranked`` is another ranking than the scores', where lists are the top of that."""
     from mamushi.data.labels import read_texts
-    from mamushi.evidence.calibration import scores_of
+    from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation
-    from mamushi.selection.refits import read_refits
 
-    table, refitted = parquet.read_table(scores, schemas.SCORES), read_refits(refits)
+    table, refitted = parquet.read_table(scores, schemas.SCORES), read_scores(scores, refits)
     ranking = parquet.read_table(ranked, schemas.SCORES) if ranked else table
-    columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
-    texts = read_texts(examples, table["id"], duplicates)
-    separates = separation(scores_of(table, refitted), texts)
+    columns, metadata = stability_columns(*rankings(ranking, refitted.refits), settings.budgets)
+    separates = separation(refitted, read_texts(examples, table["id"], duplicates))
     metadata |= {"provenance": job.origin, "separation": separates}
     parquet.write_table(out, schemas.STABILITY, columns, metadata=metadata)
 

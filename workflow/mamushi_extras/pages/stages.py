@@ -31,12 +31,12 @@ def ranking(
     """
     from functools import partial
 
+    from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.ranking import rankings
     from mamushi.evidence.verdict import COMPARISON
     from mamushi.io import schemas
     from mamushi.io.files import read_json, write_text
     from mamushi.io.tables import read_table
-    from mamushi.selection.refits import read_refits
     from mamushi.selection.removals import read_texts_of
     from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
@@ -44,7 +44,7 @@ def ranking(
     selectors = []
     for name, path, manifest in zip(settings.selectors, scores, manifests, strict=True):
         judged, table = read_json(manifest)["judgement"], read_table(path, schemas.SCORES)
-        ids, ranks = rankings(table, read_refits(refits_of.get(name)))
+        ids, ranks = rankings(table, read_scores(path, refits_of.get(name)).refits)
         selector = {"name": name, "verdict": judged["ranking"], "ranks": ranks}
         selector["compared"] = judged["act"] == COMPARISON
         selector["scores"] = table["score"].filter(table["rank"].is_valid()).to_numpy()

@@ -62,21 +62,20 @@ def corpus_manifest(
     do it says what share of the list is of the domain, and what share of the domain the list
     has."""
     from mamushi.data.labels import read_texts
-    from mamushi.evidence.calibration import scores_of
+    from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation, unit_of
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
-    from mamushi.selection.refits import read_refits
     from mamushi.selection.removals import budget_of, digest_of_ids, removal_list, text_digests
     from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
     about, beta = read_metadata(scores), settings.beta
     scored, ranking = read_table(scores, schemas.SCORES), read_table(posterior, POSTERIOR)
-    refitted = read_refits(refits)
-    _, summary = stability_columns(*rankings(ranking, refitted), [beta])
+    refitted = read_scores(scores, refits)
+    _, summary = stability_columns(*rankings(ranking, refitted.refits), [beta])
     stable = {"rankings": summary["rankings"], **summary["budgets"][paths.beta(beta)]}
     texts = read_texts(examples, scored["id"].to_pylist(), duplicates)
     known = read_metadata(posterior)["provenance"]["settings"]
@@ -87,7 +86,7 @@ def corpus_manifest(
     embedded = about["embedded"]
     inputs = {**embedded["inputs"], **about["provenance"]["inputs"], **job.origin["inputs"]}
     provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}
-    separates = separation(scores_of(scored, refitted), texts)
+    separates = separation(refitted, texts)
     manifest = {
         **settings.model_dump(exclude={"compared"}),
         **({"windows": about["windows"]} if about.get("windows") else {}),
