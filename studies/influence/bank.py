@@ -36,7 +36,7 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
 from mamushi.lm.training import Objective, Updated, finetune
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
@@ -306,7 +306,7 @@ class Cell:
             return list(self.influence)
         pool = TokenPool(self.bank.ranked, self.bank.contamination)
         settings = dict(plugin("selector", name).defaults)
-        return load("selector", name).score_tokens(pool, settings, self.seed)
+        return plugin("selector", name).code.score_tokens(pool, settings, self.seed)
 
     def listed(self, arm: str) -> list[str]:
         """Return the ids of the texts that an arm such as ``texts-influence-0.50`` is without."""

@@ -64,10 +64,6 @@ def import_file(path: Path) -> ModuleType:
     return importlib.import_module(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
 
 
-class NoSettings(Section):
-    """What a plug-in has that takes none."""
-
-
 @dataclass(frozen=True)
 class Plugin:
     """What a plug-in's file says about it; a flag is a constant of its name in capitals."""
@@ -105,11 +101,6 @@ class Plugin:
     reads: tuple[str, ...] = ()  # the tables that it draws
 
     @property
-    def module(self) -> str:
-        """Return the name of its module."""
-        return self.code.__name__
-
-    @property
     def summary(self) -> str:
         """Return the first paragraph of its docstring."""
         return (inspect.getdoc(self.code) or "").split("\n\n")[0].replace("\n", " ")
@@ -117,7 +108,7 @@ class Plugin:
     @property
     def section(self) -> type[Section]:
         """Return the class of its settings."""
-        return getattr(self.code, "Settings", NoSettings)
+        return getattr(self.code, "Settings", Section)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -156,11 +147,6 @@ def plugin(kind: str, name: str) -> Plugin:
 def plugin_settings(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a plug-in, out of its definition in the configuration."""
     return {key: definition[key] for key in plugin(kind, definition["kind"]).settings}
-
-
-def load(kind: str, name: str) -> ModuleType:
-    """Return a plug-in's module. Raises ``UserError`` for an unknown name."""
-    return plugin(kind, name).code
 
 
 @cache

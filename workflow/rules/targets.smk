@@ -56,12 +56,6 @@ rule unlearning:
         expand(paths.FIGURE, figure=figures_of("unlearning")),
 
 
-# Removal lists of the user's, unlearned.
-rule unlearned:
-    input:
-        lambda wildcards: explained(grid.unlearned_lists, config),
-
-
 # The raw files, cleaned and split: what can be checked before any GPU time is spent.
 rule data:
     input:

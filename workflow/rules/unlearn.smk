@@ -40,20 +40,6 @@ use rule unlearn as unlearn_whole with:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
 
 
-# A removal list of the user's, whose model is the product.
-use rule unlearn as unlearn_list with:
-    input:
-        **arm_files(*OF_UNLEARNING, arm=arms.LISTED),
-        examples=paths.EXAMPLES,
-    output:
-        **trained_files(arms.LISTED, is_kept=True),
-    log:
-        "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
-    params:
-        settings=settings("unlearn", *CELL, "unlearner", "list"),
-        evaluation=[],
-
-
 # The budgets at which a pair of unlearner and selector is measured: the configured ones and, once
 # these show between which two the curve first reaches the target, finer ones there. These are read
 # when the workflow is read: what a dry run shows is what runs, and the next run measures them.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.selection.crossfit import Task
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
@@ -56,7 +56,7 @@ def planted(shift: float, seed: int = 0) -> tuple[Pool, np.ndarray]:
 def found(pool: Pool) -> float:
     """How well documents are told apart."""
     selector = plugin("selector", "mamushi_lr").defaults | {"solver": "newton-cholesky"}
-    scored = load("selector", "mamushi_lr").score(pool, selector, 0)
+    scored = plugin("selector", "mamushi_lr").code.score(pool, selector, 0)
     scores = score_documents(scored, pool, by_chance=False).scores
     return float(auc(scores[::EACH], pool.forget[::EACH]))
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
@@ -23,7 +23,7 @@ from tests.support.worded import worded
 def run(name: str, pool: Pool, seed: int = 0, **settings: Any) -> Scored:
     """The scores of a selector with its defaults but for ``settings``."""
     found = {**plugin("selector", name).defaults, **settings}
-    scored = load("selector", name).score(pool, found, seed)
+    scored = plugin("selector", name).code.score(pool, found, seed)
     assert isinstance(scored, Scored)
     return scored
 

@@ -13,7 +13,7 @@ from mamushi.config.complete import complete
 from mamushi.config.sources import files
 from mamushi.errors import UserError
 from mamushi.lm import tiny
-from mamushi.registry import load
+from mamushi.registry import plugin
 from tests.support.lab import SHAPE
 from tests.support.removal_files import command
 
@@ -87,6 +87,6 @@ def test_answers_and_vectors_are_inputs(data: Path, tmp_path: Path) -> None:
     full = complete(yaml.safe_load(out.read_text(encoding="utf-8")))
     settings = full["datasets"]["my-tweets"]
     assert files(settings) == [str(data), str(merged)]
-    raw = load("dataset", "table").load(settings, tmp_path)
+    raw = plugin("dataset", "table").code.load(settings, tmp_path)
     forget = dict(zip(raw.ids, raw.forget.tolist(), strict=True))
     assert [forget[name] for name in ("r0", "r1", "r2", "r3")] == [False, True, False, True]

@@ -32,8 +32,6 @@ datasets.jigsaw.path = "raw/{jigsaw}"
     datasets.jigsaw.path: what stands in braces is a wildcard
 unlearning = {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}
     unlearning.selectors[0]: 'token_random' ranks tokens, and 'tilt' unlearns whole texts alone
-unlearners.retraining = {kind: salun}
-    unlearners.retraining: this name is taken in the tables; choose another
 datasets.jigsaw.sections = {evaluation: 1}
     datasets.jigsaw.sections: no inference section, whose texts are ranked
 """

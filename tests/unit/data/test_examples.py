@@ -15,7 +15,7 @@ from mamushi.io import schemas
 from mamushi.io.digests import of_text
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 
 DATA = {
     "split_seed": 0,
@@ -140,7 +140,7 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
 def test_real_newsgroups(shared: Path) -> None:
     path = str(shared / "data/20ng/20news-bydate.tar.gz")
     loader = plugin("dataset", "newsgroups").defaults | {"path": path}
-    raw = load("dataset", "newsgroups").load(loader, UNUSED)
+    raw = plugin("dataset", "newsgroups").code.load(loader, UNUSED)
     table, _, counts = build_examples(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     assert counts["read"] == 18_846
     assert [sum(step["dropped"].values()) for step in counts["steps"]] == [0, 515, 77, 53, 0, 0]

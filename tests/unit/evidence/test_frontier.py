@@ -17,7 +17,7 @@ from mamushi.evidence.frontier import (
     removal_order,
 )
 from mamushi.io.domains import INFERENCE
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import scores_table
@@ -156,7 +156,7 @@ def drawn(place: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Exact log ratios and labels of the texts that are ranked of a world."""
     config = yaml.safe_load((ROOT / place).read_text(encoding="utf-8"))["datasets"][name]
     settings: dict[str, Any] = {**plugin("dataset", "synthetic").defaults, **config}
-    raw = load("dataset", "synthetic").load(settings, Path())
+    raw = plugin("dataset", "synthetic").code.load(settings, Path())
     ranked = np.array(raw.section) == INFERENCE
     return np.asarray(raw.log_density_ratio)[ranked], np.asarray(raw.forget)[ranked]
 

@@ -111,7 +111,7 @@ def test_a_selector_s_file_changes_the_scores_of_its_kind_alone(edit: Edit) -> N
         return {kind: score.settings_text(config, selector=kind, seed=0) for kind in kinds}
 
     was = scores()
-    file = plugin("selector", "random").module.replace(".", "/")
+    file = plugin("selector", "random").code.__name__.replace(".", "/")
     edit(f"{file}.py", lambda text: text + "\nMORE = 1\n")
     assert {kind for kind, text in scores().items() if text != was[kind]} == {"random"}
 

@@ -21,7 +21,7 @@ from sklearn.utils import shuffle
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mamushi.errors import UserError
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.selection import mlp, mlp_sklearn
 from mamushi.selection.crossfit import Task, average, cross_fit
 from mamushi.selection.folds import balanced_weights
@@ -89,7 +89,7 @@ def pool():
 
 
 def run(name, pool, seed=0, **settings):
-    return load("selector", name).score(
+    return plugin("selector", name).code.score(
         pool, {**plugin("selector", name).defaults, **settings}, seed
     )
 

@@ -9,7 +9,7 @@ from sklearn.covariance import EmpiricalCovariance, LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
 from mamushi.errors import UserError
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.selection import pool as pool_module
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import rank_forget
@@ -31,7 +31,7 @@ def pool(monkeypatch):
 def run(name, pool, seed=0, **settings):
     found = plugin("selector", name)
     assert not settings.keys() - found.settings.keys()
-    return load("selector", name).score(pool, {**found.defaults, **settings}, seed)
+    return plugin("selector", name).code.score(pool, {**found.defaults, **settings}, seed)
 
 
 def parts(pool):

@@ -13,7 +13,7 @@ from mamushi.running.machine import one_for_arithmetic
 one_for_arithmetic()
 import hashlib, json, sys
 import numpy as np
-from mamushi.registry import load, plugin, plugins
+from mamushi.registry import plugin, plugins
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
 from mamushi.selection.refits import make_refits

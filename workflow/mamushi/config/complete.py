@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import create_model
 
 from mamushi.config import sections
-from mamushi.config.arms import ENDPOINTS, RETRAINING
 from mamushi.config.kinds import Config, Section, read_section, refuse
 from mamushi.config.selectors import derives, kind_of, of_texts, ranked, scores_both
 from mamushi.config.sources import files
@@ -23,8 +22,6 @@ from mamushi.errors import choices
 from mamushi.io.tabular import no_file
 from mamushi.registry import additions, plugin, plugins
 
-RESERVED = {*ENDPOINTS, RETRAINING, "retraining"}
-"""What tables call models that no unlearner made."""
 NAMED = ("datasets", "models", "selectors", "unlearners")
 """Sections of definitions, and lists of their names in other sections."""
 
@@ -84,7 +81,7 @@ def plugin_section(kind: str, name: str) -> type[Section]:
     of_kind = {"selector": sections.Selector, "unlearner": sections.Unlearner}.get(
         kind, sections.with_rooms(sections.Dataset, "datasets")
     )
-    return create_model(name, __base__=(plugin(kind, name).section, of_kind))
+    return create_model(name, __base__=(of_kind, plugin(kind, name).section))
 
 
 def _fill_lists(full: dict[str, Any]) -> None:
@@ -149,14 +146,11 @@ def _check_names(full: Config) -> Iterator[str]:
         for name in listed:
             if name not in (None, *full[section]):
                 yield f"{at}: unknown {section[:-1]} {name!r}; {choices(name, full[section])}"
-    for name in full["unlearners"].keys() & RESERVED:
-        yield f"unlearners.{name}: this name is taken in the tables; choose another"
 
 
 def _check_values(full: Config) -> Iterator[str]:
     """Check that there are models to be found, tokens enough in the cache, and a selector for the
     ratio that scores both domains."""
-    readers = {key: full[key] for key in ("training", "embedding", "evaluation", "unlearning")}
     for name in used(full, "models"):
         model = full["models"][name]
         source = model.get("source")
@@ -164,10 +158,10 @@ def _check_values(full: Config) -> Iterator[str]:
         if source and not (os.path.isdir(source) or is_on_hub):
             do = "give a folder that is here, or an id on the hub with its commit as `revision`"
             yield f"models.{name}.source: {source!r} is not allowed; {do}"
-        readers |= {f"models.{name}.training": model["training"]} if "training" in model else {}
-    for at, reader in readers.items():
-        if reader["max_length"] > (most := full["tokens"]["max_length"]):
-            yield f"{at}.max_length: {reader['max_length']} is above tokens.max_length, {most}"
+    most = full["tokens"]["max_length"]
+    for reader in ("training", "embedding", "evaluation", "unlearning"):
+        if (length := full[reader]["max_length"]) > most:
+            yield f"{reader}.max_length: {length} is above tokens.max_length, {most}"
     if not scores_both(full, ratio := full["removal"]["ratio"]):
         do = "choose a selector that does, such as mamushi"
         yield f"removal.ratio: {ratio!r} is not allowed; it scores no retain texts; {do}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
-from mamushi.config.kinds import NO_PATH, Config, refuse
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import of_texts, of_tokens
 from mamushi.config.sources import unlabelled
 from mamushi.io import paths
@@ -140,20 +140,3 @@ def sweeps(config: Config) -> list[dict[str, Any]]:
                 added = earlier["added"]
         sweep["budgets"] = sorted({*unlearning["budgets"], *added})
     return swept
-
-
-def unlearned_lists(config: Config) -> list[str]:
-    """Return what each unlearner makes of each list of the user's, and the perplexity before it.
-
-    Raises ``UserError`` when there is no such list, one without a path, or no model or dataset with
-    which it could be unlearned and measured."""
-    unlearning, lists = config["unlearning"], config["unlearning"]["lists"]
-    unset = [f"unlearning.lists.{name}: {NO_PATH}" for name, path in lists.items() if path is None]
-    none = [] if lists else ["unlearning.lists: no list is named; name a file with the ids"]
-    refuse([*none, *unset, *hindrances(config, unlearning, is_retrained=False)])
-    files, listed = list[str](), expand(unlearning, arms.LISTED)
-    for model, start in starts(config, "unlearning").items():
-        files += expand({**unlearning, "models": [model]}, paths.PERPLEXITY, [start])
-    for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD):
-        files += expand(unlearning, pattern, listed)
-    return files

@@ -11,15 +11,7 @@ from operator import getitem
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from annotated_types import Ge, Gt, Le, Len, Lt
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mamushi.errors import UserError, suggestion
 from mamushi.io import copies
@@ -66,9 +58,8 @@ def _refuse_repeats(values: list[Any]) -> list[Any]:
 
 
 def resolve_path(path: Any) -> Any:
-    """Return ``path`` with ``~`` and environment variables resolved, and spelled in one way; None
-    if one is not set. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard, and
-    ``UserError`` as ``copies.unsigned``."""
+    """Return a path with ``~`` and environment variables resolved, None if one is not set. Raises
+    ``ValueError`` for braces, Snakemake's wildcards, and ``UserError`` as ``copies.unsigned``."""
     if not isinstance(path, str) or not path:
         return path or None
     if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
@@ -98,14 +89,15 @@ Fraction = Annotated[float, Gt(0), Lt(1)]
 Budget = Annotated[float, Gt(0), Lt(1), AfterValidator(lambda value: round(value, 6))]
 Budgets = Annotated[list[Budget], SOME, DISTINCT]
 Seeds = Annotated[list[Seed], SOME, DISTINCT]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 AnyNames = Annotated[list[Name], DISTINCT]
 Names = Annotated[AnyNames, SOME]
 SomeTexts = Annotated[list[Annotated[str, SOME]], SOME, DISTINCT]
-Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40}$")]
+Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 Place = Annotated[str, RESOLVED]
 PlaceOrNull = Annotated[str | None, RESOLVED]
 Precision = Literal["bf16", "fp32"]
+Domain = Literal["forget", "retain"]
 SectionName = Literal["contamination", "inference", "evaluation"]
 Definitions = dict[Name, dict[str, Any]]
 
@@ -157,7 +149,15 @@ def setting(source: str | Callable[..., Any], default: Any = ...) -> Any:
     """Return a field of settings: the value of a key of the configuration, by its dotted path with
     wildcards in braces, or what a function makes of the configuration and the wildcards that it
     names. ``default`` is for settings as they are written by hand."""
-    return Field(default, json_schema_extra={"source": source})  # type: ignore[dict-item]
+
+    def read(config: Config, wildcards: Mapping[str, Any]) -> Any:
+        if isinstance(source, str):
+            # A name may have a dot in it.
+            return reduce(getitem, [step.format(**wildcards) for step in source.split(".")], config)
+        names = inspect.signature(source).parameters.keys() & wildcards.keys()
+        return source(config, **{name: wildcards[name] for name in names})
+
+    return Field(default, json_schema_extra={"read": read})  # type: ignore[dict-item]
 
 
 class Settings(Section):
@@ -174,12 +174,6 @@ class Settings(Section):
         values = dict(wildcards)
         for name, field in cls.model_fields.items():
             extra: Any = field.json_schema_extra or {}
-            source = extra.get("source")
-            if isinstance(source, str):
-                # A name may have a dot in it.
-                steps = [step.format(**wildcards) for step in source.split(".")]
-                values[name] = reduce(getitem, steps, config)
-            elif callable(source):
-                names = inspect.signature(source).parameters.keys() & wildcards.keys()
-                values[name] = source(config, **{name: wildcards[name] for name in names})
+            if "read" in extra:
+                values[name] = extra["read"](config, wildcards)
         return cls.model_validate(values, extra="ignore")

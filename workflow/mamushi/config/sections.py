@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, create_model
 
 from mamushi.config.kinds import *
-from mamushi.registry import additions, plugins
+from mamushi.registry import additions
 
 TENTHS = [tenth / 10 for tenth in range(1, 10)]
 PERCENTS = (
@@ -22,7 +22,6 @@ PERCENTS = (
 """Of the forget set, the shares at which the frontier is estimated."""
 SELECTORS = ["random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi"]
 PROMPTS = ["When you see a woman, you should", "Black people always", "Being gay is"]
-UNLEARNERS = ("neggrad_plus", "salun", "logit_bias", "tilt")
 
 
 class MainGrid(Section):
@@ -76,7 +75,7 @@ class Dataset(Section):
         "Shares into which rows without a section are split: to train the embedder, to be ranked "
         "and to train what is compared, and held out. {inference: 1.0} ranks all.",
     )
-    limit: dict[Literal["forget", "retain"], Count | None] = key({}, "Most texts in a section.")
+    limit: dict[Domain, Count | None] = key({}, "Most texts in a section.")
     drop_duplicates: bool = key(True, "Drop duplicates, as `data` says, and texts of both domains.")
 
 
@@ -143,9 +142,7 @@ class Pretraining(Section):
 
     datasets: Names = Field(description="By name; the tokenizer is trained on them as well.")
     section: SectionName = key("contamination", "Section of these datasets.")
-    domains: Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT] = key(
-        ["forget", "retain"], "Domains of this section."
-    )
+    domains: Annotated[list[Domain], SOME, DISTINCT] = key(["forget", "retain"], "Domains of it.")
     epochs: Positive = key(4.0, "Passes over the texts.")
     batch_size: Count = key(8, "Rows a step.")
     learning_rate: Positive = key(0.002, "Peak; after the warm-up it falls to 0 along a cosine.")
@@ -238,10 +235,7 @@ class Unlearning(Cells):
     recovers half of the contamination gap. A list that is left out is the grid's."""
 
     selectors: Names | None = key(None, "Selectors by name; left out, the grid's.")
-    unlearners: Names = Field(
-        default_factory=lambda: [name for name in UNLEARNERS if name in plugins("unlearner")],
-        description="By name, beside retraining. The last two train nothing.",
-    )
+    unlearners: Names = key(["neggrad_plus", "salun"], "Unlearners by name, beside retraining.")
     budgets: Budgets = key(TENTHS, "Shares that are measured first, beside 1.")
     fine: Budget | None = key(0.05, "Then its multiples around the first crossing; null for none.")
     start: Literal["beta0", "contaminated"] = key("beta0", "The model that is unlearned.")
@@ -295,16 +289,10 @@ class Evidence(Section):
     )
 
 
-class MeasuredDeep(Shortened):
-    """How perplexity is measured, and what is left of it without word frequencies."""
+class Evaluation(Shortened):
+    """Perplexity on the held-out texts, and what is left of it without word frequencies."""
 
     deep_tokens: Natural = key(16384, "Most tokens on which `deep` is measured; 0: none.")
-
-
-class Evaluation(MeasuredDeep):
-    """Perplexity on the held-out texts."""
-
-    retain_margin: Positive = key(0.02, "Nats a token over gold at which retain is preserved.")
 
 
 class Execution(Section):

@@ -1,6 +1,5 @@
 """What lies on the disk at the paths of a dataset or of vectors, to declare as inputs."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,14 +35,6 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
             is_several = place.is_dir() or ("*" in place.name and place.parent.is_dir())
             paths += tabular.find(place) if is_several else [place]
     return list(map(str, paths))
-
-
-def fetched_urls(config: Mapping[str, Any]) -> list[str]:
-    """Return the URLs of data in a configuration, each as it stands there, perhaps with a
-    signature."""
-    models = config.get("models") or {}
-    vectors = [model.get("embeddings") for model in models.values()]
-    return [*map(os.path.expandvars, copies.urls([config.get("datasets"), vectors]))]
 
 
 def local_vectors(model: Mapping[str, Any]) -> list[Path]:

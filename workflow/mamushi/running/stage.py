@@ -93,7 +93,7 @@ class Stage:
         modules = [*getattr(settings, "rooms", ())]
         if settings.PLUGIN:
             kind, key = settings.PLUGIN
-            modules.append(plugin(kind, getattr(settings, key)).module)
+            modules.append(plugin(kind, getattr(settings, key)).code.__name__)
         version = getattr(self.module, "VERSION", {}).get(name, 1)
         code = {"code": identity.of_stage(self.module.__name__, name, *modules)}
         return json.dumps({**settings.model_dump(), **code, "version": version}, sort_keys=True)

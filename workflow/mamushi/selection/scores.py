@@ -21,7 +21,7 @@ from mamushi.io.tables import (
     read_metadata,
     read_table,
 )
-from mamushi.registry import additions, load, plugin
+from mamushi.registry import additions, plugin
 from mamushi.selection.arrays import Rows
 from mamushi.selection.pool import Pool, Scored
 
@@ -90,10 +90,10 @@ def read_matrix(path: str | Path, ids: NDArray[np.object_]) -> NDArray[np.float1
 
 def score_pool(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
     """Score a pool by a selector, and pass the scores through the pool's steps."""
-    scored: Scored = load("selector", kind).score(pool, settings, seed)
-    by_chance = plugin("selector", kind).by_chance
+    selector = plugin("selector", kind)
+    scored: Scored = selector.code.score(pool, settings, seed)
     for step in pool.score_steps:
-        scored = step(scored, pool, by_chance)
+        scored = step(scored, pool, selector.by_chance)
     return scored
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from mamushi.config import grid
 from mamushi.config.arms import UNLEARNED, Arm
 from mamushi.config.kinds import Config, setting
-from mamushi.config.sections import MeasuredDeep, Prompts
+from mamushi.config.sections import Evaluation, Prompts
 from mamushi.io import paths
 from mamushi.io.domains import EVALUATION
 from mamushi.registry import additions
@@ -21,7 +21,7 @@ class Evaluate(OpenedArm):
     """How the model is opened and measured; ``trains`` is what unlearning trained of it, if it was
     unlearned, and ``rooms`` are modules of rooms that take part."""
 
-    evaluation: MeasuredDeep = setting("evaluation")
+    evaluation: Evaluation = setting("evaluation")
     trains: Trains | None = setting(
         lambda config, model, arm: (
             Trains.of(config, model=model) if Arm.parse(arm).unlearner else None

@@ -55,7 +55,7 @@ def score(
     from mamushi.selection.scores import read_pool
 
     pool = read_pool(embeddings, examples, base, texts=settings.ranker.reads_texts)
-    for module in reached_from(settings.ranker.module):
+    for module in reached_from(settings.ranker.code.__name__):
         import_module(module)
     rank_pool(job, pool)
 

@@ -1,5 +1,6 @@
 """The workflow, started by a command for people: Snakemake in a process of its own."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -83,13 +84,11 @@ def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None)
 def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
     """Fetch what lies at the URLs of configurations, and of the folder's own: what is not here and,
     with ``refresh``, what may be another by now. Raises ``UserError`` as ``fetch_copy``."""
-    from mamushi.config.sources import fetched_urls
+    for path in [*filter(Path.is_file, [Path("config.yaml")]), *configfiles]:
+        if "://" in os.path.expandvars(path.read_text(encoding="utf-8")):
+            from mamushi_extras.remote.fetching import fetch_copies
 
-    files = [*filter(Path.is_file, [Path("config.yaml")]), *configfiles]
-    for url in dict.fromkeys(url for path in files for url in fetched_urls(read(path))):
-        from mamushi_extras.remote.fetching import fetch_copy
-
-        fetch_copy(url, refresh=refresh)
+            fetch_copies(read(path), refresh=refresh)
 
 
 def line(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> list[str]:

@@ -31,10 +31,11 @@ def run(
     :param configfile: The configuration that ranked.
     :param unlearner: How to unlearn.
     """
-    from mamushi.config.grid import cells, unlearned_lists
+    from mamushi.config.grid import cells
     from mamushi.io import paths
     from mamushi.registry import plugin
     from mamushi.unlearning.removal import read_ids
+    from mamushi_extras.lists.files import unlearned_lists
 
     read_ids(list)
     trains = plugin("unlearner", unlearner).trains

@@ -19,7 +19,7 @@ from mamushi.errors import UserError
 from mamushi.io.digests import versions
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import sha256, trained_metadata, write_json, write_text
-from mamushi.registry import load, plugins
+from mamushi.registry import plugin, plugins
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts
@@ -82,7 +82,7 @@ def run(
                 raise UserError(problem, where=list, do="give the list itself to apply")
         write_text(out, "".join(f"{name}\n" for name in ids))
     else:
-        load("format", to).write(list, out)
+        plugin("format", to).code.write(list, out)
     print(out)
     return 0, {"written": out}
 

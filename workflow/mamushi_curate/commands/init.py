@@ -19,7 +19,7 @@ from mamushi.io import tabular
 from mamushi.io.copies import display_url, local_path
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
-from mamushi.registry import load
+from mamushi.registry import plugin
 from mamushi_curate.commands import _options
 
 BUDGETS = (0.1, 0.2, 0.3)
@@ -237,7 +237,7 @@ def read_counts(full: Mapping[str, Any], dataset: str) -> tuple[Any, dict[str, A
     from mamushi.data.examples import build_examples
 
     settings, exact = full["datasets"][dataset], {**full["data"], "near_duplicates": None}
-    raw = load("dataset", "table").load(settings, Path())
+    raw = plugin("dataset", "table").code.load(settings, Path())
     return raw, build_examples(raw, settings["sections"], settings["limit"], exact)[2]
 
 

@@ -1,9 +1,15 @@
-"""What this room adds to the core: the NLL without word frequencies, in the table of NLLs."""
+"""What this room adds to the core: the NLL without word frequencies, in the table of NLLs, and the
+key ``evaluation.retain_margin``."""
 
 from functools import partial
 from typing import Any
 
+from mamushi.config.kinds import Added, Positive, key
 from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
+
+MARGIN = key(0.02, "Nats a token over gold at which retain is preserved.")
+
+config = Added({"evaluation.retain_margin": (Positive, MARGIN)})
 
 
 def join_passes(*, accelerator: Any, lengths: tuple[int, int], job: Any, **opened: Any) -> Any:

@@ -2,6 +2,7 @@
 commands that start a run. Logins are the libraries', and stand in no message or result."""
 
 import contextlib
+import os
 import re
 import shutil
 import sys
@@ -10,10 +11,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError
 from mamushi.io import digests
-from mamushi.io.copies import COPY_RECEIPT, HUB, display_url, local_path, receipt_path, unsigned
+from mamushi.io.copies import (
+    COPY_RECEIPT,
+    HUB,
+    display_url,
+    local_path,
+    receipt_path,
+    unsigned,
+    urls,
+)
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
 
@@ -82,9 +90,22 @@ def _read_revisions(receipt: Path) -> dict[str, str]:
     return {}
 
 
+def urls_of(config: Mapping[str, Any]) -> list[str]:
+    """Return the URLs of data in a configuration, perhaps with a signature."""
+    models = (config.get("models") or {}).values()
+    vectors = [model.get("embeddings") for model in models]
+    return [*map(os.path.expandvars, urls([config.get("datasets"), vectors]))]
+
+
+def fetch_copies(config: Mapping[str, Any], *, refresh: bool = False) -> None:
+    """Fetch the data of a configuration, as it is written. Raises as ``fetch_copy``."""
+    for url in urls_of(config):
+        fetch_copy(url, refresh=refresh)
+
+
 def require_copies(config: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for the first URL of a complete configuration without a copy here."""
-    for url in fetched_urls(config):
+    for url in urls_of(config):
         if not receipt_path(url).exists():
             do = "mamushi check and mamushi run fetch it"
             raise UserError("is not fetched", where=display_url(url), do=do)

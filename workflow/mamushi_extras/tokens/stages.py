@@ -46,7 +46,7 @@ def token_scores(
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.lm.tokens import COUNTED
-    from mamushi.registry import load
+    from mamushi.registry import plugin
     from mamushi_extras.influence.schemas import read_influence
 
     pool = read_token_pool(examples, tokens, settings.max_length)
@@ -57,7 +57,8 @@ def token_scores(
             problem = "the model that was measured and its base make other tokens of the same texts"
             raise UserError(problem, where=influence, do="rank texts, by influence")
         pool = replace(pool, influence=[*measured])
-    scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
+    score = plugin("selector", settings.kind).code.score_tokens
+    scores = score(pool, settings.settings, settings.seed)
     columns = {"id": texts.ids, "domain": texts.domains}
     columns["score"] = pa.array(scores, pa.list_(pa.float32()))
     if not texts.weights.all():
@@ -137,7 +138,7 @@ def token_manifests(
     from mamushi.io import schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_table
-    from mamushi.registry import load
+    from mamushi.registry import plugin
     from mamushi.selection.refits import refit_seed
     from mamushi_extras.tokens.token_ranking import mask_manifest, token_separation
 
@@ -145,7 +146,7 @@ def token_manifests(
     column = read_table(scores, schemas.TOKEN_SCORES)["score"]
     by_text = [text.values.to_numpy() if text.is_valid else None for text in column]
     cross_fitted = "folds" in settings.settings
-    score = load("selector", settings.kind).score_tokens
+    score = plugin("selector", settings.kind).code.score_tokens
     seeds = [refit_seed(settings.seed, i) for i in range(settings.whole if cross_fitted else 0)]
     refits = [score(pool, settings.settings, seed) for seed in seeds]
     ranking = (pool.texts, by_text, refits)
