@@ -254,8 +254,7 @@ def read_list(path: Path) -> ListedTexts:
     its manifest's, and for one of an earlier ranking than the one in its run."""
     from mamushi.evidence.ranking import is_earlier
 
-    names = columns_of(path)
-    if names is None or not names >= OURS:
+    if not columns_of(path) >= OURS:
         return ListedTexts(path, read_ids(path))
     if path.suffix.lower() not in (".parquet", ".pq"):
         problem = "is a removal list in another format, of which copies would stay"

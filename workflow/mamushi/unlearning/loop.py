@@ -56,8 +56,7 @@ class Unlearning:
     In each step of AdamW, ``batch_size`` forget texts (or all, where there are fewer) go with as
     many retain texts, each domain shuffled anew for every pass over it. An unlearner that stops
     does so before the update at which the mean of the forget loss over the last ``stop_window``
-    steps is above its limit, that of tokens by as much higher as their loss at the start is above
-    that of their texts. Raises ``UserError`` when there is nothing to forget or to retain.
+    steps is above its limit. Raises ``UserError`` when there is nothing to forget or to retain.
     """
 
     model: PreTrainedModel
@@ -73,7 +72,8 @@ class Unlearning:
     vocabulary: Collection[int] | None = None
     """The tokens among which random labels are drawn, by default all rows of the head."""
     all_forget: TokenSet | None = None
-    """The forget texts with all tokens that could be unlearned."""
+    """The forget texts with all tokens that could be unlearned. The limit is one of texts: that of
+    tokens is higher by as much as their mean NLL at the start is above that of their texts."""
 
     def __post_init__(self) -> None:
         require_predicted(self.forget, self.retain)
@@ -81,8 +81,7 @@ class Unlearning:
         self.method = plugin("unlearner", self.unlearner["kind"])
         self.settings, self.training = self.unlearner["settings"], self.unlearner["training"]
         rows = np.arange(self.model.get_output_embeddings().weight.shape[0])
-        vocabulary = self.vocabulary
-        self.labels = rows if vocabulary is None else np.intersect1d(rows, [*vocabulary])
+        self.labels = rows if self.vocabulary is None else np.intersect1d(rows, [*self.vocabulary])
         batch, self.size = int(self.training["batch_size"]), int(self.execution["micro_batch_size"])
         self.batch, self.retain_batch = min(batch, len(self.forget)), min(batch, len(self.retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.
@@ -92,7 +91,10 @@ class Unlearning:
         # What follows is of the start model: it comes before anything is restored or trained.
         self.limit = self.settings[self.method.stops] if self.method.stops else None
         if self.limit is not None and self.all_forget is not None:
-            self.limit += self._above_texts(self.all_forget)
+            listed = np.flatnonzero(np.isin(self.all_forget.ids, self.forget.ids))
+            whole = subset(self.all_forget, listed)
+            if not np.array_equal(whole.counted, self.forget.counted):
+                self.limit += self._mean_nll(self.forget) - self._mean_nll(whole)
         self.mask: SaliencyMask | None = None
         if self.method.saliency is not None:
             sparsity = float(self.settings[self.method.saliency])
@@ -107,30 +109,19 @@ class Unlearning:
         for block in decoder_blocks(self.model):
             block.train(any(p.requires_grad for p in block.parameters()))
         names, mask = ("loss", "forget_loss", "retain_loss"), self.mask
-        hooks: dict[str, Any] = {}
-        if mask is not None:
-            hooks = {"adjust": mask.mask_gradients, "updated": mask.restore}
-        objective = Objective(
-            self.name, self.model, self.loss_of, self.step, names, self.ends, **hooks
-        )
+        how: list[Any] = [self.name, self.model, self.loss_of, self.step, names, self.ends]
+        how += [mask.mask_gradients, mask.restore] if mask else []
         descent = Descent.of(float(self.settings["learning_rate"]), self.training)
-        columns = Training(objective, descent, total, self.accelerator, checkpoint).run()
-        columns["forget_mean"] = [self.mean(columns, s + 1) for s in range(len(columns["step"]))]
+        columns = Training(Objective(*how), descent, total, self.accelerator, checkpoint).run()
+        columns["forget_mean"] = [self.mean(columns, s) for s in columns["step"]]
         return Outcome(columns, self.stopped_at, mask.masked if mask else None)
 
     def _text_nll(self, texts: TokenSet) -> NDArray[np.float64]:
         batch_tokens = int(self.execution["batch_tokens"])
         return text_nll(self.model, texts, batch_tokens, self.accelerator).nll
 
-    def _above_texts(self, all_forget: TokenSet) -> float:
-        """Return how far the mean NLL of the tokens to unlearn is above that of their texts: the
-        limit is one of texts, and such tokens may be above it from the start."""
-        of_texts = subset(all_forget, np.flatnonzero(np.isin(all_forget.ids, self.forget.ids)))
-        if np.array_equal(of_texts.counted, self.forget.counted):
-            return 0.0
-        both = (self.forget, of_texts)
-        tokens, texts = (self._text_nll(of).sum() / int(of.counted.sum()) for of in both)
-        return float(tokens) - float(texts)
+    def _mean_nll(self, texts: TokenSet) -> float:
+        return float(self._text_nll(texts).sum() / int(texts.counted.sum()))
 
     def mean(self, log: Mapping[str, list[float]], step: int) -> float:
         """Average the forget loss over the window that ends with ``step``, counted from 1."""
@@ -151,10 +142,9 @@ class Unlearning:
     def step(self, number: int) -> Step:
         """Return the step of this number, from 0: of texts of both domains, forget texts first."""
         rows = examples_of_step(number, len(self.forget), self.batch, self.seed)
-        retain_rows = examples_of_step(
-            number, len(self.retain), self.retain_batch, self.retain_seed
-        )
-        texts = joined([subset(self.forget, rows), subset(self.retain, retain_rows)])
+        of_retain = (len(self.retain), self.retain_batch, self.retain_seed)
+        retain = subset(self.retain, examples_of_step(number, *of_retain))
+        texts = joined([subset(self.forget, rows), retain])
         labels = replace(texts, tokens=texts.tokens.copy())
         # By the text's place in the step and not by who computes it, so that neither micro-batches
         # nor processes nor a restart change them.
@@ -163,10 +153,8 @@ class Unlearning:
             labels[place][:] = random_labels(texts[place], *how)
         starts = None if self.start_nll is None else self.start_nll[rows]
         predicted = texts.counted
-        sizes = [
-            (int(counts.sum()), int((counts > 0).sum()))
-            for counts in (predicted[: len(rows)], predicted[len(rows) :])
-        ]
+        by_domain = np.split(predicted, [len(rows)])
+        sizes = [(int(counts.sum()), int((counts > 0).sum())) for counts in by_domain]
 
         def losses(places: NDArray[np.int64], module: nn.Module) -> list[Tensor]:
             """Compute the losses by one forward pass over texts of both domains."""

@@ -27,7 +27,15 @@ class SaliencyMask:
         micro_batch_size: int,
         accelerator: Accelerator,
     ) -> None:
-        accumulate_gradients(loss_of, forget, micro_batch_size, accelerator)
+        loss_of.zero_grad(set_to_none=True)
+        # Batches of so many tokens have no more than a micro-batch of texts of full length.
+        most = micro_batch_size * int(forget.lengths.max())
+        tokens = float(forget.counted.sum())
+        for _, batch, counts in model_batches(loss_of.model, forget, most, accelerator, "saliency"):
+            with accelerator.autocast():
+                loss = loss_of(batch).sum() / tokens
+            # Gradients are averaged over processes; multiplied back, they are the sum.
+            torch.autograd.backward(loss * (counts * accelerator.num_processes))
         trained = {n: p for n, p in loss_of.named_parameters() if p.grad is not None}
         shards = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
         free = largest(shards, sparsity, accelerator)
@@ -52,35 +60,18 @@ class SaliencyMask:
             torch.where(mask, start, shard, out=shard)
 
 
-def accumulate_gradients(
-    loss_of: TextLoss, forget: TokenSet, micro_batch_size: int, accelerator: Accelerator
-) -> None:
-    """Put into ``.grad`` of the trained parameters, in eval mode, the gradient of the mean NLL per
-    token of all texts, with its sign, however they fall into batches."""
-    loss_of.zero_grad(set_to_none=True)
-    # Batches of so many tokens have no more than a micro-batch of texts of full length.
-    most = micro_batch_size * int(forget.lengths.max())
-    tokens = float(forget.counted.sum())
-    for _, batch, counts in model_batches(loss_of.model, forget, most, accelerator, "saliency"):
-        with accelerator.autocast():
-            loss = loss_of(batch).sum() / tokens
-        # Gradients are averaged over processes; multiplied back, they are the sum.
-        torch.autograd.backward(loss * (counts * accelerator.num_processes))
-
-
 def largest(
     values: Mapping[str, torch.Tensor], sparsity: float, accelerator: Accelerator
 ) -> dict[str, torch.Tensor]:
     """Return masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in
-    ``values``, and of those that equal the least of them. Of tensors that are cut over processes
-    each has its shards."""
+    ``values``, shards of tensors, and of those that equal the least of them."""
     # Bits of floats that are not negative sort like the floats.
     bits = {n: t.detach().float().abs().view(torch.int32) for n, t in values.items()}
 
     def count_above(limit: int) -> int:
         return sum_over_processes(sum(int((t > limit).sum()) for t in bits.values()), accelerator)
 
-    n = sum_over_processes(sum(tensor.numel() for tensor in bits.values()), accelerator)
+    n = count_above(-1)
     keep = n - int(Fraction(str(sparsity)) * n)
     # By halving, since a sort of 10^9 weights would need tens of gigabytes.
     cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda limit: -count_above(limit))
