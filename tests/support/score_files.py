@@ -54,19 +54,11 @@ def write_examples(path: Path, ids: Sequence[str], domain: Sequence[str], **more
 
 
 def write_scores(
-    path: Path,
-    ids: Sequence[str],
-    domain: Sequence[str],
-    score: Any,
-    fold: Any = None,
+    path: Path, ids: Sequence[str], domain: Sequence[str], score: Any, fold: Any = None
 ) -> None:
     """Scores, NaN where there is none, with the ranks of forget texts that follow from them."""
-    values, retain = np.array(score, dtype=np.float64), np.array(domain) != "forget"
-    rank = np.zeros(len(ids), dtype=np.int64)
-    rank[~retain] = ranks_of(values[~retain])
-    columns = {
-        **{"id": ids, "domain": domain, "score": pa.array(values, from_pandas=True)},
-        "rank": pa.array(rank, pa.int64(), mask=retain),
-        "fold": pa.nulls(len(ids), pa.int16()) if fold is None else pa.array(fold, pa.int16()),
-    }
+    table = scores_table(np.array(score, dtype=np.float64), np.array(domain) == "forget")
+    columns = {**dict(zip(table.column_names, table.columns, strict=True)), "id": ids}
+    if fold is not None:
+        columns["fold"] = pa.array(fold, pa.int16())
     write_table(path, schemas.SCORES, columns)

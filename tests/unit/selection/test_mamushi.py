@@ -1,6 +1,5 @@
 """The cross-fitted estimators: the torch MLP against scikit-learn and against known ratios."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.selection import mlp, mlp_sklearn
-from mamushi.selection.crossfit import Task, average, cross_fit
+from mamushi.selection.crossfit import Task
 from mamushi.selection.folds import balanced_weights
 from mamushi.selection.mlp_sklearn import raw_logits
 from mamushi.selection.pool import Pool
@@ -139,27 +138,6 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
         odds = logit(model.predict_proba(x[task.held_out])[:, 1].astype(np.float64))
         np.testing.assert_allclose(found.scores[task.held_out], odds, atol=5e-3)
     assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.9
-
-
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repeats):
-    """The paper: scores are of labels never observed."""
-    seen = []
-
-    def estimate(tasks):
-        seen[:] = tasks
-        return (
-            (np.random.default_rng(task.seed).normal(size=len(task.held_out)), {}) for task in tasks
-        )
-
-    settings = {"folds": 3, "seeds_averaged": repeats}
-    fitted = cross_fit(pool, settings, 0, estimate, "", together=True).scores
-    logits = [own for own, _ in estimate(seen)]
-    for held in (task.held_out for task in seen[:3]):
-        forget = pool.forget.copy()
-        forget[held] = ~forget[held]
-        other = [dataclasses.replace(task, forget=forget) for task in seen]
-        assert np.array_equal(average(other, logits, repeats), fitted)
 
 
 def test_the_matched_logistic_regression_is_the_exact_minimum(pool):
