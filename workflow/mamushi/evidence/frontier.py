@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.labels import Ids, places_of
 from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, RatioScores
 from mamushi.io.tables import FORGET, ranked
 from mamushi.selection.arrays import Doubles, Mask
@@ -222,12 +221,10 @@ def _band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[s
     return {name + end: curve for end, curve in zip(ENDS, curves, strict=True)}
 
 
-def read_truth(examples: str | Path, ids: Ids) -> Doubles | None:
-    """Read the exact log ratio (n,) in nats of the texts ``ids``, in their order; None for data
-    that have none."""
+def read_truth(examples: str | Path, ids: pa.ChunkedArray) -> Doubles | None:
+    """Read the exact log ratio (n,) in nats of the ranked texts, of which these are the ``ids``;
+    None for data that have none."""
     columns = ranked(Path(examples), "log_density_ratio")
-    if columns["log_density_ratio"].null_count:
-        return None
-    places = places_of(ids, columns["id"])
-    assert (places >= 0).all(), "the scores and the examples are of other texts"
-    return np.asarray(columns["log_density_ratio"].take(pa.array(places)).to_numpy())
+    assert columns["id"].equals(ids.combine_chunks()), "the scores and the examples differ"
+    ratio = columns["log_density_ratio"]
+    return None if ratio.null_count else np.asarray(ratio.to_numpy())

@@ -209,13 +209,15 @@ def evidence(
 
     cells, selector = settings.cells, settings.selector
     kinds = {getattr(schemas, name.upper()): pattern for name, pattern in OF_CELLS.items()}
-    joined = {kind: joined_table(kind, kinds[kind], cells, root) for kind in kinds}
+    joined = {kind: joined_table(kind, pattern, cells, root) for kind, pattern in kinds.items()}
     foreseen = (paths.under(root, paths.PREDICTED, **cell) for cell in settings.predicted)
     predicted = [row for path in foreseen for row in parquet.read_table(path, None).to_pylist()]
     curves = [read_frontier(paths.under(root, paths.FRONTIER, **cell)) for cell in cells]
     targets = [(name, settings.targets[name]) for name in TARGETS if name in settings.targets]
-    rows = {kind.name: table.to_pylist() for kind, table in joined.items()}
-    costs = cost_rows(rows["diagnostics"], settings.chains, root)
+    described, geometry = (
+        joined[kind].to_pylist() for kind in (schemas.DIAGNOSTICS, schemas.GEOMETRY)
+    )
+    costs = cost_rows(described, settings.chains, root)
     runs = [cell | {"selector": selector} for cell in cells if cell["seed"] == cells[0]["seed"]]
     ends = [row for run in runs for row in end_rows(root, run)]
     results = {
@@ -223,7 +225,7 @@ def evidence(
         schemas.QUALITATIVE_RANKING: ends,
         schemas.RUNTIME: costs,
         schemas.ADVICE: advice([*chain(*curves)], targets, predicted),
-        schemas.PAPER: paper_rows(rows["diagnostics"], rows["geometry"], selector),
+        schemas.PAPER: paper_rows(described, geometry, selector),
         schemas.RUNTIME_SUMMARY: runtime_summary(costs),
     }
     parquet.publish(out_folder, results.items(), job.origin)
