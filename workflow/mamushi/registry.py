@@ -10,7 +10,7 @@ An extra is a room beside the core, a folder of ``mamushi_extras``, in which its
 rules and plug-ins lie as those of the core do; the core runs without any. Its module ``adds`` may
 have these, each called at its point:
 
-``config``: keys of the configuration and a check of it, a ``config.kinds.Added``.
+``config``: keys of the configuration, a check of it and places of data, a ``config.kinds.Added``.
 ``rows(settings)``: the steps that a room takes in reading a table with these settings, by name:
 ``read(settings)``, then ``divide``, ``mark`` and ``answer(raw, settings)``; none for other tables.
 ``pool_step(pool, metadata, column)``: the pool that is ranked, with what the room knows of it.

@@ -12,8 +12,8 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.io.copies import local_path, receipt_path, unsigned
 from mamushi_extras.remote import fetching
+from mamushi_extras.remote.urls import local_path, receipt_path, unsigned
 from tests.support.servers import COMMIT, Hub, Site, serving
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(500))

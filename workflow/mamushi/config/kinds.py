@@ -14,7 +14,6 @@ from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mamushi.errors import UserError, suggestion
-from mamushi.io import copies
 
 # It would read the metadata of every installed package in search of them, as each job starts.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -41,11 +40,14 @@ def defaults(section: type[Section]) -> dict[str, Any]:
 
 
 class Added(NamedTuple):
-    """What a room beside the core adds: keys by their dotted paths, each with type and default, and
-    what yields a line for each mistake of a completed configuration."""
+    """What a room beside the core adds: keys by their dotted paths, each with type and default,
+    what yields a line for each mistake of a completed configuration, and what makes of a place of
+    data how results name it, and of that where it lies here."""
 
     keys: Mapping[str, tuple[Any, Any]] = {}
     check: Callable[[Config], Iterable[str]] = lambda full: ()
+    name: Callable[[str], str] = str
+    local: Callable[[str], str] = str
 
 
 # Types --------------------------------------------------------------------------------------------
@@ -58,15 +60,15 @@ def _refuse_repeats(values: list[Any]) -> list[Any]:
 
 
 def resolve_path(path: Any) -> Any:
-    """Return a path with ``~`` and environment variables resolved, None if one is not set. Raises
-    ``ValueError`` for braces, Snakemake's wildcards, and ``UserError`` as ``copies.unsigned``."""
+    """Return a path with ``~`` and environment variables resolved, None if one is not set; a URL is
+    left to rooms. Raises ``ValueError`` for braces, Snakemake's wildcards."""
     if not isinstance(path, str) or not path:
         return path or None
     if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
-    if copies.is_remote(expanded):
-        return copies.unsigned(expanded)
+    if "://" in expanded:
+        return expanded
     if "{" in expanded or "}" in expanded:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
     return os.path.normpath(expanded)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.io import copies, tabular
-from mamushi.registry import plugin
+from mamushi.io import tabular
+from mamushi.registry import additions, plugin
 
 VECTOR_ENDINGS = (".parquet", ".pq", ".safetensors")
 IDS = ".txt"
@@ -16,6 +16,13 @@ def unlabelled(dataset: Mapping[str, Any]) -> bool:
     """Return whether nobody marked the domain in a dataset: there are examples of it, or terms."""
     forget = dataset.get("forget")
     return isinstance(forget, Mapping) and bool({"like", "terms"} & forget.keys())
+
+
+def local_path(place: str) -> Path:
+    """Return where what a configuration names lies here, as rooms know it."""
+    for added in additions("config"):
+        place = added.local(place)
+    return Path(place)
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
@@ -31,7 +38,7 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
             packed = {Path(value, name): Path(value, f"{name}.zip") for name in names}
             paths += [zipped if zipped.is_file() else plain for plain, zipped in packed.items()]
         elif value:
-            place = copies.local_path(value)
+            place = local_path(value)
             is_several = place.is_dir() or ("*" in place.name and place.parent.is_dir())
             paths += tabular.find(place) if is_several else [place]
     return list(map(str, paths))
@@ -42,7 +49,7 @@ def local_vectors(model: Mapping[str, Any]) -> list[Path]:
     by name; none where words make them."""
     if not (place := model["embeddings"]["path"]):
         return []
-    path = copies.local_path(place)
+    path = local_path(place)
     pattern = path / "*" if path.is_dir() else path
     shards = [file for file in pattern.parent.glob(pattern.name) if file.suffix in VECTOR_ENDINGS]
     return sorted(shards) or [pattern]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cyclopts import Parameter
 
 from mamushi.errors import UserError
-from mamushi.io.copies import is_remote, unsigned
+from mamushi_extras.remote.urls import is_remote, unsigned
 
 
 def fetch(value: str) -> tuple[str, Path]:

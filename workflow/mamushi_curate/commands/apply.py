@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from cyclopts import Parameter
 
 from mamushi.errors import UserError
-from mamushi.io.copies import display_url, is_remote
 from mamushi.io.digests import versions
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tabular import find
 from mamushi_curate.commands import _options
+from mamushi_extras.remote.urls import display_url, is_remote
 
 if TYPE_CHECKING:
     from mamushi_curate.listed import ListedTexts, RowRemoval

@@ -16,11 +16,11 @@ from mamushi.config.complete import complete
 from mamushi.config.sections import Refits
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
-from mamushi.io.copies import display_url, local_path
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
 from mamushi.registry import plugin
 from mamushi_curate.commands import _options
+from mamushi_extras.remote.urls import local_path
 
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
@@ -209,7 +209,7 @@ def describe(config: dict[str, Any]) -> None:
     it has none. A corpus that has a screen is read by the run alone: that takes long."""
     ((dataset, settings),), (model,) = config["datasets"].items(), config["models"].values()
     full = complete(config)
-    print(display_url(settings["path"]))
+    print(settings["path"])
     if "screen" in settings["forget"]:
         config["grid"].setdefault("budgets", [*OF_CORPUS])
         print("  ranked: the texts most like the examples, which the run finds")

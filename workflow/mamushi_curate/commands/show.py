@@ -12,9 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from mamushi.config.sources import local_path
 from mamushi.errors import UserError
 from mamushi.io import paths
-from mamushi.io.copies import is_remote, local_path
 from mamushi.io.files import read_json
 
 WIDTH = 88
@@ -124,8 +124,7 @@ def table_options(root: Path, cell: Cell) -> str:
     card, data = paths.under(root, paths.DATA_CARD, dataset=cell["dataset"]), "DATA"
     if card.is_file() and (made_with := read_json(card)["settings"])["kind"] == "table":
         data = made_with["loader"]["path"]
-    path = local_path(data)
-    if not is_remote(data) and not path.exists():
+    if not (path := local_path(data)).exists():
         return "--data DATA --out FILE"
     out = f"{path.name.partition('.')[0]}.clean{''.join(path.suffixes)}"
     return f"--data {shlex.quote(data)} --out {shlex.quote(out)}"

@@ -13,17 +13,9 @@ from urllib.parse import parse_qs
 
 from mamushi.errors import UserError
 from mamushi.io import digests
-from mamushi.io.copies import (
-    COPY_RECEIPT,
-    HUB,
-    display_url,
-    local_path,
-    receipt_path,
-    unsigned,
-    urls,
-)
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
+from mamushi_extras.remote.urls import HUB, display_url, local_path, receipt_path, unsigned, urls
 
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
@@ -75,7 +67,7 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
             content[name] = {"url": display_url(system.unstrip_protocol(path))}
             content[name] |= {"revision": revisions[name], "sha256": digests.of(unfinished / name)}
         record = {"url": display_url(url), "name": target.name, "files": content}
-        write_json(unfinished / COPY_RECEIPT, record)
+        write_json(unfinished / receipt.name, record)
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
     return target

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import model_serializer, model_validator
 
 from mamushi.config.kinds import SOME, PlaceOrNull, Positive, Section, SectionName, key
-from mamushi.io.copies import localize
+from mamushi_extras.remote.urls import localize
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw

@@ -1,7 +1,7 @@
 """What lies at a URL, by the names of its copy in ``results``: no server is asked here.
 
 A configuration names URLs, a run reads copies. A URL has one copy, of the content that its receipt
-tells; the room `remote` fetches it.
+tells; ``fetching`` makes it.
 """
 
 import hashlib
@@ -27,8 +27,6 @@ HUB = re.compile(
     r"(?:(?P<path>/[^?]*)|\?(?P<query>(?:&?(?:config|split)=[^?&]*)+))?"
 )
 """A data set of the hub: files by their path or, with a query, those of a split."""
-COPY_RECEIPT = ".fetched.json"
-"""The file beside a copy of what lies at a URL that says so."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -46,8 +44,8 @@ def display_url(url: str) -> str:
 
 
 def unsigned(url: str) -> str:
-    """Return a URL as a configuration names it: without a signature. Raises ``UserError`` for one
-    with a password, one that is not encrypted, and one of no data set of the hub."""
+    """Return a URL as results name it: without a signature. Raises ``UserError`` for one with a
+    password, one that is not encrypted, and one of no data set of the hub."""
     address, problem = urlsplit(url), ""
     if address.scheme == "hf" and not HUB.fullmatch(url):
         problem, do = "is no data set of the hub", "hf://datasets/ORG/NAME/PATH names its files"
