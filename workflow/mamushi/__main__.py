@@ -1,6 +1,7 @@
 """``python -m mamushi``, and the console command ``mamushi``."""
 
 import atexit
+import contextlib
 import gc
 import importlib
 import os
@@ -46,12 +47,10 @@ def main() -> int:
 def _exit_at_once() -> None:
     """End the process at once. Taking apart what was imported takes a second with torch, and once
     in some thousand times a library's threads end it with "terminate called" when all is done."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
+        # What is lost here was told by the command.
         sys.stdout.flush()
         sys.stderr.flush()
-    except (OSError, ValueError):
-        # As Python does where its output is lost, to a full disk for instance.
-        statuses.insert(0, statuses[0] if statuses and statuses[0] else 120)
     if statuses:
         os._exit(statuses[0] & 255)
 

@@ -13,7 +13,6 @@ import re
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +22,9 @@ import mamushi
 from mamushi.errors import UserError, error_line, is_interrupt, suggestion
 from mamushi.io.files import DISK_FULL
 from mamushi.registry import find_files, import_file
-from mamushi.running import launch, locks, machine
 from mamushi.running.interruption import Stopped
-from mamushi.running.stage import Stage, parse_job, stages
+from mamushi.running.launch import run_stage
+from mamushi.running.stage import stages
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,15 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever reads what is printed has seen enough, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except Stopped as end:
-        print(f"\nmamushi {name}: {end}", file=sys.stderr, flush=True)
-        return end.status
-    except (KeyboardInterrupt, Exception) as error:
-        if not is_interrupt(error):
-            return _report(name, error)
+    except (Stopped, KeyboardInterrupt, Exception) as end:
+        if not (isinstance(end, Stopped) or is_interrupt(end)):
+            return _report(name, end)
+        said, status = (end, end.status) if isinstance(end, Stopped) else ("interrupted", 130)
         # On a line of its own, where a terminal shows ^C.
-        print(f"\nmamushi {name}: interrupted", file=sys.stderr, flush=True)
-        return 128 + signal.SIGINT
+        print(f"\nmamushi {name}: {said}", file=sys.stderr, flush=True)
+        return status
 
 
 def _run(name: str, words: Sequence[str]) -> int:
@@ -61,7 +58,11 @@ def _run(name: str, words: Sequence[str]) -> int:
     # A command for people may have a stage's name; its rule gives settings, and nobody else.
     is_of_rule = any(word.partition("=")[0] == "--settings" for word in words)
     if name in ("-h", "--help"):
-        print(_list_commands())
+        print((mamushi.__doc__ or "").partition("\n")[0], "\n")
+        for command, path in commands().items():
+            summary = path.read_text(encoding="utf-8").partition("\n")[0].strip('"')
+            print(f"  {command:<8}  {summary}")
+        print("\nOptions: mamushi COMMAND --help.")
     elif name == "--version":
         print(f"mamushi {mamushi.__version__}")
     elif name in commands() and not is_of_rule:
@@ -69,7 +70,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     elif name not in stages():
         raise UserError(f"no command {name!r}{suggestion(name, [*commands(), *stages()])}")
     else:
-        return _run_stage(stages()[name], words)
+        return run_stage(stages()[name], words)
     return 0
 
 
@@ -87,8 +88,7 @@ def _report(name: str, error: BaseException) -> int:
     elif isinstance(error, OSError) and error.filename is not None:
         said = f"{error.filename}: {str(error.strerror).lower()}"
     elif not isinstance(error, UserError):
-        logs = Path("results/logs")
-        folder = logs if logs.is_dir() else Path(tempfile.gettempdir())
+        folder = next(filter(Path.is_dir, (Path("results/logs"), Path(tempfile.gettempdir()))))
         path = folder / f"{name}-{os.getpid()}.traceback.txt"
         with contextlib.suppress(OSError):
             path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
@@ -133,37 +133,4 @@ def run_command(name: str, words: Sequence[str]) -> int:
         status, document = run(*values.args, **values.kwargs) or (0, None)
     if as_json:
         print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
-    return status
-
-
-def _list_commands() -> str:
-    """Return what commands for people do, a line each."""
-    lines = [f"{(mamushi.__doc__ or '').splitlines()[0]}\n"]
-    for name, path in commands().items():
-        summary = path.read_text(encoding="utf-8").splitlines()[0].strip('"')
-        lines.append(f"  {name:<8}  {summary}")
-    return "\n".join([*lines, "\nOptions: mamushi COMMAND --help."])
-
-
-def _run_stage(stage: Stage, words: Sequence[str]) -> int:
-    """Run a stage alone with its outputs and its GPUs, or with none where it is to do without; then
-    say what it took. Raises ``UserError`` where it would hold one and could not use it."""
-    began, job = time.monotonic(), parse_job(stage, words)
-    if launch.SHARDS in os.environ:
-        # The command that started this process has looked after all of this.
-        job.run()
-        return 0
-    card, status = job.arguments.get("model_card"), 0
-    count = launch.process_count(card) if stage.is_on_gpu else 1
-    is_on_gpu = stage.is_on_gpu and job.execution.device != "cpu"
-    # Who waits for another process holds no GPU.
-    with locks.claim_outputs(job.outputs), locks.lease_gpus(is_on_gpu, count):
-        if is_on_gpu:
-            machine.require_cuda(locks.visible(), card)
-        if count > 1:
-            status = launch.run(count, [stage.name, *words])
-        else:
-            # Only now: what it reads may have been made anew while it waited.
-            job.run()
-    machine.report(stage.name, began)
     return status

@@ -42,7 +42,7 @@ class Record:
                 for origin in filter(None, origins)
             ]
             current = bool(agree) and all(agree)
-        if current and max(_dates(job.inputs).values(), default=0) > min(
+        if current and max(_dates(job.inputs.values()).values(), default=0) > min(
             _dates(job.outputs).values()
         ):
             for path in job.outputs:

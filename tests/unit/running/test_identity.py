@@ -23,7 +23,7 @@ Edit = Callable[[str, Callable[[str], str]], None]
 
 def forget() -> None:
     """Let the next digest read its files anew."""
-    for cached in ("of_stage", "_parsed", "_text", "_imported_by"):
+    for cached in ("of_stage", "_parse", "_text", "_imported_by"):
         getattr(identity, cached).cache_clear()
 
 

@@ -148,11 +148,12 @@ class Training:
     def run(self) -> Log:
         """Take the steps; return the columns of an artifact, with None for a norm that was not
         taken. Raises ``UserError`` that names the step at which a loss or norm is not finite."""
-        start = len(self.log["step"])
+        start, notice = len(self.log["step"]), interruption.Notice()
+        signals = interruption.SIGNALS if self.checkpoint else ()
         with (
             # A step of several processes that fails in one of them cannot be taken again.
             deterministic(strict=self.accelerator.num_processes == 1),
-            interruption.notice_signals(self.checkpoint is not None) as notice,
+            interruption.handle_signals(notice.note, signals),
             Progress(self.total, self.objective.name, "step", start=start) as progress,
         ):
             for number in range(start, self.total):

@@ -6,8 +6,6 @@ not count: comments, docstrings, messages of errors. Nor do rooms that decide ho
 runs; a change there that moves a number raises the ``VERSION`` of the stage's module.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -23,22 +21,21 @@ COMPUTING = ("mamushi_", *(f"mamushi.{room}" for room in ROOMS))
 @cache
 def of_stage(module: str, function: str, *plug_ins: str) -> str:
     """Return 16 hexadecimal digits for a stage, a function of ``package.module``, and for modules
-    that it loads by name. Raises ``OSError`` for a module that is not there."""
-    nodes = [node for node in _parsed(module).body if not _is_other_stage(node, function)]
+    that it loads by name. Raises ``FileNotFoundError`` for a module that is not there."""
+    nodes = [node for node in _parse(module).body if not _is_other_stage(node, function)]
     return _digest([*map(ast.unparse, nodes), of_modules(*_imports(nodes), *plug_ins)])
 
 
 def of_modules(*names: str) -> str:
     """Return the same of modules and all that they import of computing rooms."""
-    return _digest([f"{name}\n{_text(name)}" for name in reached_from(*names)])
+    return _digest(f"{name}\n{_text(name)}" for name in reached_from(*names))
 
 
 def reached_from(*names: str) -> list[str]:
     """Return modules and all that they import of computing rooms, at any depth."""
     reached, waiting = set[str](), [*names]
     while waiting:
-        name = waiting.pop()
-        if name not in reached:
+        if (name := waiting.pop()) not in reached:
             reached.add(name)
             waiting += _imported_by(name)
     return sorted(reached)
@@ -64,20 +61,20 @@ def _imports(nodes: Iterable[ast.stmt]) -> Iterator[str]:
 
 
 @cache
-def _imported_by(module: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_imports(_parsed(module).body)))
+def _imported_by(module: str) -> list[str]:
+    return [*_imports(_parse(module).body)]
 
 
 def _file(module: str) -> Path | None:
     path = PACKAGES.joinpath(*module.split("."))
     files = (path.with_suffix(".py"), path / "__init__.py")
-    return next((file for file in files if file.is_file()), None)
+    return next(filter(Path.is_file, files), None)
 
 
 @cache
-def _parsed(module: str) -> ast.Module:
-    file = _file(module)
-    if file is None:
+def _parse(module: str) -> ast.Module:
+    """Return the statements of a module without what only a reader sees."""
+    if (file := _file(module)) is None:
         raise FileNotFoundError(f"no module {module} in {PACKAGES}")
     tree: ast.Module = _WithoutWords().visit(ast.parse(file.read_bytes()))
     return tree
@@ -85,7 +82,7 @@ def _parsed(module: str) -> ast.Module:
 
 @cache
 def _text(module: str) -> str:
-    return ast.unparse(_parsed(module))
+    return ast.unparse(_parse(module))
 
 
 class _WithoutWords(ast.NodeTransformer):

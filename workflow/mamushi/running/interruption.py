@@ -26,16 +26,15 @@ class Stopped(BaseException):
 
     def __init__(self, number: int, at: str = "") -> None:
         self.status = 128 + number
-        words = f"stopped by {signal.Signals(number).name}{at}"
-        super().__init__(f"{words}; the same command goes on from there")
+        name = signal.Signals(number).name
+        super().__init__(f"stopped by {name}{at}; the same command goes on from there")
 
 
 class Notice:
     """Whether the process was asked to end, and by which signal."""
 
-    def __init__(self) -> None:
-        self.received: signal.Signals | None = None
-        self.since = 0.0
+    received: signal.Signals | None = None
+    since = 0.0
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: a later one does what it does by default."""
@@ -63,14 +62,6 @@ def handle_signals(
     finally:
         for number, former in before.items():
             signal.signal(number, former)
-
-
-@contextlib.contextmanager
-def notice_signals(savable: bool) -> Iterator[Notice]:
-    """Note signals to end within the block; change nothing for a loop that cannot save."""
-    notice = Notice()
-    with handle_signals(notice.note, SIGNALS if savable else ()):
-        yield notice
 
 
 def wait_for(process: subprocess.Popen[Any]) -> tuple[int, int | None]:

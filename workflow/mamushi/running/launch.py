@@ -1,14 +1,20 @@
-"""Processes of one job, one a GPU, that accelerate starts and that share a model. The command is
-none of them: it holds claims and leases, and passes the signals of Snakemake and SLURM on."""
+"""A stage as the command that a rule calls: alone with its outputs and its GPUs.
+
+A model may be cut over several processes, one a GPU, that accelerate starts. The command is none of
+them: it holds claims and leases, and passes the signals of Snakemake and SLURM on.
+"""
 
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mamushi.running import locks, machine
 from mamushi.running.interruption import wait_for
+from mamushi.running.stage import Stage, parse_job
 
 SHARDS = "ACCELERATE_USE_FSDP"  # set in these processes
 GPUS = "MAMUSHI_GPUS"  # JSON: how many GPUs jobs of a model take, where these are several
@@ -22,10 +28,37 @@ OPTIONS = """--use_fsdp --fsdp_version=2 --fsdp_auto_wrap_policy=TRANSFORMER_BAS
 --main_process_port=0"""
 
 
-def process_count(model_card: Path | None) -> int:
+def run_stage(stage: Stage, words: Sequence[str]) -> int:
+    """Run a stage, and say what it took: seconds, and those of a processor by this process and its
+    ended children. Returns its exit code. Raises ``UserError`` for a GPU that cannot be used."""
+    began, job, status = time.monotonic(), parse_job(stage, words), 0
+    if SHARDS in os.environ:
+        # The command that started this process has looked after all of this.
+        job.run()
+        return 0
+    card = job.arguments.get("model_card")
+    count = process_count(card) if stage.is_on_gpu else 1
+    is_on_gpu = stage.is_on_gpu and job.execution.device != "cpu"
+    # Who waits for another process holds no GPU.
+    with locks.claim_outputs(job.outputs), locks.lease_gpus(is_on_gpu, count):
+        if is_on_gpu:
+            machine.require_cuda(locks.visible(), card)
+        if count > 1:
+            status = run(count, [stage.name, *words])
+        else:
+            # Only now: what it reads may have been made anew while it waited.
+            job.run()
+    cost = f"took {time.monotonic() - began:.2f} s, {sum(os.times()[:4]):.2f} s of CPU"
+    # A log has both streams, and this is its end.
+    sys.stdout.flush()
+    print(f"mamushi {stage.name}: {cost}", file=sys.stderr, flush=True)
+    return status
+
+
+def process_count(card: Path | None) -> int:
     """Return the processes for a job with the model of this card, in whose folder's name it is: 1
     but for one that is to be sharded."""
-    name = model_card.parent.name if model_card else None
+    name = card.parent.name if card else None
     return int(json.loads(os.environ.get(GPUS, "{}")).get(name, 1))
 
 

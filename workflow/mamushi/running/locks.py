@@ -4,10 +4,10 @@ The kernel takes such a lock back when its holder ends, however that ends. When 
 its jobs live on, and started again it starts the same commands once more: a command waits here
 until the earlier one has ended, and then computes, from the state that a killed one left.
 
-GPUs are leased by such locks. Snakemake counts them and does not hand them out: with four of them,
-four jobs would all compute on the first. So a stage that computes on a GPU locks a file that stands
-for one, in a folder that all runs of a user on a machine share, and sees that GPU alone; all other
-stages see none. Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs.
+Snakemake counts GPUs and does not hand them out: with four, four jobs would all compute on the
+first. So a stage that computes on a GPU locks a file that stands for one, in a folder that all runs
+of a user on a machine share, and sees that GPU alone; all other stages see none. Within a SLURM job
+SLURM hands out the GPUs.
 """
 
 import contextlib
@@ -60,16 +60,14 @@ def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Itera
         file.release()
 
 
-@contextlib.contextmanager
-def claim_outputs(outputs: Sequence[Path]) -> Iterator[None]:
+def claim_outputs(outputs: Sequence[Path]) -> contextlib.AbstractContextManager[None]:
     """Let no other process write these outputs within the block, if they are results: what a user
     writes elsewhere is the user's own business."""
     claims, primary = Path(paths.CLAIMS), os.path.relpath(outputs[0])
+    if not Path(primary).absolute().is_relative_to(claims.parent.absolute()):
+        return contextlib.nullcontext()
     name = hashlib.sha256(primary.encode()).hexdigest()[:16]
-    is_result = Path(primary).absolute().is_relative_to(claims.parent.absolute())
-    claim = exclusive(claims / name, f"writes the same {primary}")
-    with claim if is_result else contextlib.nullcontext():
-        yield
+    return exclusive(claims / name, f"writes the same {primary}")
 
 
 @contextlib.contextmanager
@@ -77,19 +75,15 @@ def lease_gpus(gpu: bool, count: int = 1) -> Iterator[None]:
     """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
     To come before CUDA is first asked for anything. Raises ``UserError`` where there are fewer GPUs
     than are asked for."""
-    off = "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"
-    names = visible() if gpu else []
-    if gpu and (off or not names):
+    names, shown = visible() if gpu else [], ""
+    if gpu and (not names or "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"):
         yield
-    elif len(names) < count and gpu:
-        problem = f"the model is to be cut over {count} GPUs, and there are {len(names)} here"
-        do = "run it on a machine that has them, or give it fewer"
-        raise UserError(problem, where="execution.gpus_per_job", do=do)
-    else:
-        with contextlib.ExitStack() as stack:
-            shown = _lease(names, count, stack) if gpu else []
-            stack.enter_context(variables(**{VISIBLE: ",".join(shown)}))
-            yield
+        return
+    with contextlib.ExitStack() as stack:
+        if gpu:
+            shown = ",".join(_lease(names, count, stack))
+        stack.enter_context(variables(**{VISIBLE: shown}))
+        yield
 
 
 def visible() -> list[str]:
@@ -100,22 +94,25 @@ def visible() -> list[str]:
         # As CUDA reads it: what comes after something that is no GPU does not count.
         is_gpu = re.compile(r"\d+|(GPU|MIG)-[\w/-]+").fullmatch
         return list(itertools.takewhile(is_gpu, map(str.strip, listed.split(","))))
-    with contextlib.suppress(ImportError):
-        import pynvml
+    import pynvml
 
-        with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
-            pynvml.nvmlInit()
-            return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
+    with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
+        pynvml.nvmlInit()
+        return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
     return []
 
 
 def _lease(names: list[str], count: int, stack: contextlib.ExitStack) -> list[str]:
     """Return so many of these GPUs, whose locks ``stack`` holds, all at once; wait while too many
     are leased."""
+    if len(names) < count:
+        problem = f"the model is to be cut over {count} GPUs, and there are {len(names)} here"
+        do = "run it on a machine that has them, or give it fewer"
+        raise UserError(problem, where="execution.gpus_per_job", do=do)
     # Not in $TMPDIR, which may differ between two runs that share the GPUs.
     folder = Path(os.environ.get(SWITCH) or f"/tmp/mamushi-gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    words = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased"
+    words = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased\n"
     while True:
         free: list[str] = []
         with contextlib.ExitStack() as locks:
@@ -128,7 +125,6 @@ def _lease(names: list[str], count: int, stack: contextlib.ExitStack) -> list[st
                     stack.push(locks.pop_all())
                     print(f"on GPU {','.join(free)}", file=sys.stderr, flush=True)
                     return free
-        if words:
-            print(words, file=sys.stderr, flush=True)
+        print(words, end="", file=sys.stderr, flush=True)
         words = ""
         time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""What a number is computed on, where its last bits may depend on that; and what it took.
+"""What a number is computed on, where its last bits may depend on that.
 
 How many threads share a sum decides the order in which it adds up, hence its last bits, which the
 training of a network carries into the ranking. So arithmetic has one thread, and what falls into
@@ -8,7 +8,6 @@ independent parts (the networks of a selector) computes them side by side, to th
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -59,27 +58,12 @@ def require_cuda(gpus: Sequence[str], card: Path | None) -> None:
     not ``TINY``. On a processor it would take days, while the GPU is paid for and idle."""
     import torch
 
-    if not gpus or card is None or torch.cuda.is_available():
-        return
-    if read_json(card)["parameters"] > TINY:
+    if gpus and card and not torch.cuda.is_available() and read_json(card)["parameters"] > TINY:
         built = torch.version.cuda or torch.version.hip or "CPUs alone"
         torch_here = f"PyTorch {torch.__version__}, built for {built}"
+        problem = f"this job holds GPU {','.join(gpus)}, which {torch_here} cannot use"
         do = "install one that suits the driver in `nvidia-smi`, or set execution.device to cpu"
-        raise UserError(
-            f"this job holds GPU {','.join(gpus)}, which {torch_here} cannot use", do=do
-        )
-
-
-def report(name: str, began: float) -> None:
-    """Print what the command ``name`` took since ``began`` (``time.monotonic``): seconds, and those
-    of a processor by this process and its ended children."""
-    cost = f"took {time.monotonic() - began:.2f} s, {sum(os.times()[:4]):.2f} s of CPU"
-    # A log has both, and this is its end.
-    sys.stdout.flush()
-    print(f"mamushi {name}: {cost}", file=sys.stderr, flush=True)
-
-
-# Threads ----------------------------------------------------------------------------------------
+        raise UserError(problem, do=do)
 
 
 def one_for_arithmetic() -> None:
@@ -95,13 +79,14 @@ def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> It
     ``compute`` is called in threads, and has to hold no state that two items share."""
     workers = min(int(os.environ.get(WORKERS, "1")), len(items))
     if workers < 2:
-        yield from map(compute, items)  # In this thread, which an interruption ends at once.
+        # In this thread, which an interruption ends at once.
+        yield from map(compute, items)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     torch = sys.modules.get("torch")
     # A new thread does not take that over from the one before.
     one = (torch.set_num_threads, (1,)) if torch else (None, ())
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(workers, "", *one) as pool:
         yield from pool.map(compute, items)
 
@@ -111,7 +96,7 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     """Compute within the block as the command of a stage does, to the same bits, in a process that
     has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
     and a GPU only if ``gpu``."""
-    import scipy.linalg  # noqa: F401
+    import numpy  # noqa: F401
     import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

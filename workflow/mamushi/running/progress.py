@@ -1,12 +1,10 @@
 """Progress with an estimate of the time left: a bar where a person looks on, in a terminal or a
 notebook, else lines that ``tail -f`` can follow."""
 
-from __future__ import annotations
-
 import sys
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 
 class Progress:
@@ -24,7 +22,7 @@ class Progress:
 
             self.bar = tqdm(total=total, initial=start, desc=label, unit=f" {unit}s", leave=False)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -45,7 +43,7 @@ class Progress:
             self.printed = time.monotonic()
             gone = int(self.printed - self.began)
             left = (self.total - self.done) * gone // max(self.done - self.start, 1)
-            line = f"{self.label}: {self.done}/{self.total} {self.unit}s"
-            line += f", {self.done / max(self.total, 1):.0%}"
-            line += f", {timedelta(0, gone)} gone, {timedelta(0, left)} left"
-            print(line + (f", {note}" if note else ""), file=sys.stderr, flush=True)
+            share = f"{self.done}/{self.total} {self.unit}s, {self.done / max(self.total, 1):.0%}"
+            times = f"{timedelta(0, gone)} gone, {timedelta(0, left)} left"
+            line = ", ".join(filter(None, [share, times, note]))
+            print(f"{self.label}: {line}", file=sys.stderr, flush=True)

@@ -37,19 +37,15 @@ Output = Annotated[Path, "output"]
 
 
 class Parameter(NamedTuple):
-    """A file or another option of a stage. ``role`` is ``input``, ``output`` or ``option``;
-    ``default`` is ``inspect.Parameter.empty`` where a command has to name it."""
+    """A file or another option of a stage. ``role`` is ``input``, ``output`` or ``option``; what
+    ``is_required`` has no ``default``."""
 
     name: str
     role: str
     kind: type
     is_list: bool
+    is_required: bool
     default: Any
-
-    @property
-    def is_required(self) -> bool:
-        """Tell whether a command has to name it."""
-        return self.default is inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
@@ -73,17 +69,18 @@ class Stage:
     @cached_property
     def parameters(self) -> list[Parameter]:
         """Return its files and options, in the order of the signature."""
-        hints = get_type_hints(self.function, include_extras=True)
-        parameters = []
-        for name, signature in inspect.signature(self.function).parameters.items():
-            if name not in ("settings", "job"):
-                hint = hints[name]
-                if type(None) in get_args(hint):
-                    (hint,) = {*get_args(hint)} - {type(None)}
-                if is_list := get_origin(hint) is list:
-                    (hint,) = get_args(hint)
-                kind, role = get_args(hint) or (hint, "option")
-                parameters.append(Parameter(name, role, kind, is_list, signature.default))
+        hints, parameters = get_type_hints(self.function, include_extras=True), []
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            if name in ("settings", "job"):
+                continue
+            hint, default = hints[name], parameter.default
+            if type(None) in get_args(hint):
+                (hint,) = {*get_args(hint)} - {type(None)}
+            if is_list := get_origin(hint) is list:
+                (hint,) = get_args(hint)
+            kind, role = get_args(hint) or (hint, "option")
+            is_required = default is parameter.empty
+            parameters.append(Parameter(name, role, kind, is_list, is_required, default))
         return parameters
 
     def settings_text(self, config: Mapping[str, Any], **wildcards: Any) -> str:
@@ -125,21 +122,21 @@ class Job:
     recorded: Mapping[str, Any]
     execution: Execution
 
-    @property
+    @cached_property
     def outputs(self) -> list[Path]:
         """Return what is to be written, the primary output first."""
         return [*self._files("output").values()]
 
-    @property
-    def inputs(self) -> list[Path]:
-        """Return what the results depend on."""
-        return [*self._files("input").values()]
+    @cached_property
+    def inputs(self) -> dict[str, Path]:
+        """Return what the results depend on, by parameter; files of a list also by place."""
+        return self._files("input")
 
     @cached_property
     def origin(self) -> Mapping[str, Any]:
         """Return what the results are made from: settings, digests of the inputs, versions. Raises
         ``UserError`` for a missing input."""
-        return provenance(self.recorded, **self._files("input"))
+        return provenance(self.recorded, **self.inputs)
 
     def run(self) -> None:
         """Run the stage, from its inputs as they are now."""
@@ -147,7 +144,6 @@ class Job:
         self.stage.function(**self.arguments, settings=self.settings, job=self)
 
     def _files(self, role: str) -> dict[str, Path]:
-        """Return the files by parameter; those of a list also by place."""
         files: dict[str, Path] = {}
         for name in (p.name for p in self.stage.parameters if p.role == role):
             value = self.arguments[name]
@@ -173,7 +169,7 @@ def parse_job(stage: Stage, words: Sequence[str]) -> Job:
     """Return the job of a rule's words, ``--name value ...`` or ``--name=value``. A rule without a
     file leaves nothing behind its option. Raises ``UserError`` for options that do not fit, and as
     ``job_of``."""
-    values: dict[str, list[str]] = {"execution": [os.environ.get(EXECUTION, "{}")], "settings": []}
+    values = {"settings": [""], "execution": [os.environ.get(EXECUTION, "{}")]}
     listed: list[str] = []
     for word in words:
         if word.startswith("--"):
@@ -181,15 +177,14 @@ def parse_job(stage: Stage, words: Sequence[str]) -> Job:
             values[option.replace("-", "_")] = listed = [value] if value else []
         else:
             listed.append(word)
-    (execution,), settings = values.pop("execution"), values.pop("settings")
+    (settings,), (execution,) = values.pop("settings"), values.pop("execution")
     arguments: dict[str, Any] = {}
-    wrong = [] if settings else ["settings"]
+    wrong = []
     for p in stage.parameters:
         named = [p.kind(value) for value in values.pop(p.name, ())]
         if (p.is_required and not named) or (len(named) > 1 and not p.is_list):
             wrong.append(p.name)
         arguments[p.name] = (named if p.is_list else named[0]) if named else p.default
     if wrong := [*wrong, *values]:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
-        raise UserError(f"missing, several or unknown: {names}")
-    return job_of(stage, arguments, settings[0], execution)
+        raise UserError(f"missing, several or unknown: {', '.join(wrong)}")
+    return job_of(stage, arguments, settings, execution)
