@@ -74,11 +74,6 @@ class RatioScores:
     groups: GroupCodes | None = None
     refits: Sequence[Doubles] = ()
 
-    def folds(self) -> list[Mask]:
-        """Return the rows (n,) of each fold that holds both domains, by its number."""
-        rows = [] if self.fold is None else [self.fold == number for number in np.unique(self.fold)]
-        return [fold for fold in rows if 0 < (self.forget & fold).sum() < fold.sum()]
-
     def estimate(self, weights: Doubles | None = None, which: int = 0) -> RatioEstimate:
         """Estimate the ratio by cross-fitting, and its loss by the median over the halves; where
         text i occurs ``weights[i]`` times, by one fit to all and the halves ``which``. Raises

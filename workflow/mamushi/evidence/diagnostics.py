@@ -44,7 +44,9 @@ def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, 
     row["auc_high_mislabelled"] = None if high is None else auc_of_right_labels(high)
     predicted, observed, count = reliability(score, of_forget)
     row["ece"] = float((count * np.abs(observed - predicted)).sum() / count.sum())
-    folds = [(score[fold], of_forget[fold]) for fold in scores.folds()]
+    numbers = np.unique([] if scores.fold is None else scores.fold)
+    folds = [(score[fold], of_forget[fold]) for fold in (scores.fold == i for i in numbers)]
+    folds = [fold for fold in folds if 0 < fold[1].sum() < len(fold[1])]
     if areas := [auc(*fold) for fold in folds]:
         row |= {"auc_fold_mean": float(np.mean(areas)), "auc_fold_sd": float(np.std(areas))}
         row |= {"auc_fold_min": min(areas), "auc_fold_max": max(areas)}

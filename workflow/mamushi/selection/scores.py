@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
-from mamushi.io.tables import (
-    FORGET,
-    RETAIN,
-    large_matrix,
-    ranked,
-    read_groups,
-    read_metadata,
-    read_table,
-)
+from mamushi.io.domains import FORGET, RETAIN
+from mamushi.io.tables import large_matrix, ranked, read_groups, read_metadata, read_table
 from mamushi.registry import additions, plugin
 from mamushi.selection.arrays import Rows
 from mamushi.selection.pool import Pool, Scored
@@ -77,8 +70,7 @@ def read_matrix(path: str | Path, ids: NDArray[np.object_]) -> NDArray[np.float1
         vectors = vectors.reshape(-1, group.schema.field("embedding").type.list_size)
         if not len(matrix):
             matrix = large_matrix((len(ids), vectors.shape[1]), Path(path).parent)
-        # No float16 but NaN and infinity has all five bits of the exponent set.
-        odd = ((vectors.view(np.uint16) & 0x7C00) == 0x7C00).any(axis=1)
+        odd = ~np.isfinite(vectors).all(axis=1)
         if odd.any():
             problem = f"the embedding of {ids[start + odd.argmax()]!r} holds NaN or infinity"
             raise UserError(problem, where=path)
