@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid, selectors
-from mamushi.config.sources import local_vectors, unlabelled
+from mamushi.config.sources import unlabelled
 from mamushi.io import paths
 from mamushi.running.locks import claim_outputs, lease_gpus, visible
 from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, variables
@@ -23,6 +23,7 @@ from mamushi.running.stage import Stage, job_of, stages
 from mamushi_cluster import hooks
 from mamushi_cluster.commands import _run
 from mamushi_cluster.record import Record
+from mamushi_curate.vectors.stages import vector_files
 
 MAKERS = {
     **dict.fromkeys((paths.EXAMPLES, paths.DUPLICATES), "examples"),
@@ -168,7 +169,7 @@ class Pipeline:
         }
         refitted = (*texts,) if name == "ranking" else (selector,)
         refits = [(paths.REFITS, o) for o in refitted if selectors.is_refitted(config, o)]
-        vectors = None if self.is_language_model else local_vectors(self.model)
+        vectors = None if self.is_language_model else vector_files(self.model)
         return {"refits": refits, "vectors": vectors, **files.get(name, {})}
 
     def make(self) -> None:

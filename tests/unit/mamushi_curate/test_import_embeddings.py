@@ -10,10 +10,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from mamushi.cli import main
-from mamushi.config.sources import local_vectors
 from mamushi.io import digests, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi_curate.vectors.stages import vector_files
 from tests.support.stage_files import command, examples
 
 WIDTH = 6
@@ -54,7 +54,7 @@ def run(root: Path, **inputs: str) -> int:
     settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": inputs}
     tables = ("examples", "duplicates", "embeddings")
     examples, duplicates, out = (root / f"{name}.parquet" for name in tables)
-    shards = local_vectors({"embeddings": {"path": str(root / "vectors")}})
+    shards = vector_files({"embeddings": {"path": str(root / "vectors")}})
     vectors = shards if shards[0].is_file() else [root / "vectors.parquet"]
     read = {"examples": examples, "duplicates": duplicates, "vectors": vectors}
     read["data_card"] = root / "data.json"

@@ -1,4 +1,4 @@
-"""What lies on the disk at the paths of a dataset or of vectors, to declare as inputs."""
+"""What lies on the disk at the paths of a dataset, to declare as inputs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,10 +6,6 @@ from typing import Any
 
 from mamushi.io import tabular
 from mamushi.registry import additions, plugin
-
-VECTOR_ENDINGS = (".parquet", ".pq", ".safetensors")
-IDS = ".txt"
-"""The ending of the file of ids beside a shard of safetensors."""
 
 
 def unlabelled(dataset: Mapping[str, Any]) -> bool:
@@ -42,21 +38,3 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
             is_several = place.is_dir() or ("*" in place.name and place.parent.is_dir())
             paths += tabular.find(place) if is_several else [place]
     return list(map(str, paths))
-
-
-def local_vectors(model: Mapping[str, Any]) -> list[Path]:
-    """Return the files of a model's vectors as they lie here, one or those of a folder or pattern,
-    by name; none where words make them."""
-    if not (place := model["embeddings"]["path"]):
-        return []
-    path = local_path(place)
-    pattern = path / "*" if path.is_dir() else path
-    shards = [file for file in pattern.parent.glob(pattern.name) if file.suffix in VECTOR_ENDINGS]
-    return sorted(shards) or [pattern]
-
-
-def vector_files(model: Mapping[str, Any]) -> list[str]:
-    """Return the files of a model's vectors with those of their ids."""
-    shards = local_vectors(model)
-    ids = [file.with_suffix(IDS) for file in shards if file.suffix == ".safetensors"]
-    return list(map(str, [*shards, *filter(Path.is_file, ids)]))

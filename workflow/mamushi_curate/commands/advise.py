@@ -47,7 +47,9 @@ def run(
     rows.sort(key=lambda row: (row["dataset"], row["model"], first_budget(row) or 2.0))
     table = [HEAD, *(_cells(row, totals, root) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    print(target_text(rows[0]))
+    value = rows[0]["value"]
+    harm = f"harm to the retain domain of at most {value:g} nats per text"
+    print(harm if target == "preservation" else f"{100 * value:g}% of the full removal")
     for line in table:
         print("  ".join(map(str.ljust, line, widths)).rstrip())
     if any(row["retraining"] is not None for row in rows):
@@ -55,13 +57,6 @@ def run(
     elif target == "removal" and any(row["budget"] for row in rows):
         print(LIMIT)
     return 0, rows
-
-
-def target_text(row: Mapping[str, Any]) -> str:
-    """Return the target of a row in words."""
-    if row["target"] == "preservation":
-        return f"harm to the retain domain of at most {row['value']:g} nats per text"
-    return f"{100 * row['value']:g}% of the full removal"
 
 
 def _cells(

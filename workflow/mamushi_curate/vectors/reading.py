@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from mamushi.config.sources import IDS
 from mamushi.errors import UserError, located
 from mamushi.io.domains import name_of
 from mamushi.io.tables import large_matrix
+from mamushi_curate.vectors.stages import IDS
 
 _ROWS = 16384  # Read at once.
 

@@ -1,7 +1,10 @@
+from mamushi_curate.vectors.stages import vector_files
+
+
 # The embeddings, of vectors that another program made of the texts, or of the words.
 rule import_embeddings:
     input:
-        ancient(lambda wildcards: sources.vector_files(MODELS[wildcards.model])),
+        vectors=ancient(lambda wildcards: vector_files(MODELS[wildcards.model])),
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
     output:
@@ -20,10 +23,9 @@ rule import_embeddings:
     params:
         settings=settings("import-embeddings", "model"),
         data_card=paths.DATA_CARD,
-        vectors=lambda wildcards: sources.local_vectors(MODELS[wildcards.model]),
     shell:
         "exec python -m mamushi import-embeddings --examples {input.examples:q}"
-        " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"
+        " --duplicates {input.duplicates:q} --vectors {input.vectors:q}"
         " --data-card {params.data_card:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 

@@ -3,14 +3,29 @@
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.kinds import NO_PATH, Settings, setting
-from mamushi.config.sources import vector_files
+from mamushi.config.kinds import NO_PATH, Config, Settings, setting
+from mamushi.config.sources import local_path
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests, of
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
+
+SHARDS = (".parquet", ".pq", ".safetensors")
+IDS = ".txt"  # of the file of ids beside a shard of safetensors
+
+
+def vector_files(model: Config) -> list[Path]:
+    """Return the files of a model's vectors, one or those of a folder or pattern, by name, and of
+    their ids; none where words make them."""
+    if not (place := model["embeddings"]["path"]):
+        return []
+    path = local_path(place)
+    pattern = path / "*" if path.is_dir() else path
+    shards = sorted(file for file in pattern.parent.glob(pattern.name) if file.suffix in SHARDS)
+    ids = [file.with_suffix(IDS) for file in shards if file.suffix == ".safetensors"]
+    return [*shards, *filter(Path.is_file, ids)] or [pattern]
 
 
 class ImportEmbeddings(Settings):
@@ -22,7 +37,7 @@ class ImportEmbeddings(Settings):
         }
     )
     inputs: dict[str, str] = setting(
-        lambda config, model: content_digests(vector_files(config["models"][model]))
+        lambda config, model: content_digests(map(str, vector_files(config["models"][model])))
     )
 
 
@@ -36,9 +51,9 @@ def import_embeddings(
     settings: ImportEmbeddings,
     job: Job,
 ) -> None:
-    """Make the embeddings table of vectors that another program made of the texts, a file or
-    shards, or of their words. ``data_card`` says how many rows of the dataset are in neither table.
-    Raises ``UserError`` for ids and vectors that do not fit the dataset."""
+    """Make the embeddings table of vectors that another program made of the texts, a file or shards
+    with their ids, or of their words. ``data_card`` says how many rows of the dataset are in
+    neither table. Raises ``UserError`` for ids and vectors that do not fit the dataset."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -60,7 +75,7 @@ def import_embeddings(
     known = len(texts) + len(copies)
     others = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
     matrix = read_aligned(
-        vectors,
+        [path for path in vectors if path.suffix != IDS],
         (embedding["id"], embedding["vector"]),
         columns["id"],
         pa.chunked_array([*others.chunks, *copies.chunks], pa.string()),
