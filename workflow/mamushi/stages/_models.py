@@ -105,27 +105,28 @@ def checkpoint_of(card: Path, job: Job) -> Checkpoint:
     return Checkpoint(state_of(card), fingerprint(job.origin), seconds)
 
 
-def record_training(
-    job: Job, accelerator: Accelerator, schema: Table, log: Mapping[str, Any], **counts: Any
+def finish_training(
+    job: Job, schema: Table, log: Mapping[str, Any], counts: Mapping[str, Any], **model: Path | None
 ) -> None:
-    """Write the step log of a training, and its card."""
-    parquet.write_table(job.arguments["log_table"], schema, log, metadata=job.origin)
-    write_json(job.arguments["card"], {**job.origin, **counts})
-    accelerator.wait_for_everyone()
+    """Write the step log of a training, and its card. Measure the ``model`` of these files as the
+    stage ``evaluate`` does, if the job has settings for that, and then delete the state to go on
+    from: where measuring fails, Snakemake deletes the model as well, and the next attempt goes on.
+    """
+    from accelerate import PartialState
 
-
-def finish_training(job: Job, evaluation: str | None, **files: Path | None) -> None:
-    """Measure the model of these files as the stage ``evaluate`` does with the settings
-    ``evaluation``, if any, and then delete the state to go on from: where measuring fails,
-    Snakemake deletes the model as well, and the next attempt goes on."""
-    if evaluation is not None:
+    files = job.arguments
+    parquet.write_table(files["log_table"], schema, log, metadata=job.origin)
+    write_json(files["card"], {**job.origin, **counts})
+    PartialState().wait_for_everyone()
+    if files["evaluation"] is not None:
+        # The model that was trained makes room.
         gc.collect()
-        read = {name: job.arguments[name] for name in ("examples", "tokens", "model_card")}
-        written = {"out": job.arguments["perplexity"], "nll": job.arguments["nll"]}
-        arguments, execution = read | files | written, job.execution.model_dump_json()
-        job_of(stages()["evaluate"], arguments, evaluation, execution).run()
+        read = {name: files[name] for name in ("examples", "tokens", "model_card")}
+        of_evaluate = {**read, **model, "out": files["perplexity"], "nll": files["nll"]}
+        how = files["evaluation"], job.execution.model_dump_json()
+        job_of(stages()["evaluate"], of_evaluate, *how).run()
     if not IS_SECONDARY:
-        state_of(job.arguments["card"]).unlink(missing_ok=True)
+        state_of(files["card"]).unlink(missing_ok=True)
 
 
 def join_passes(

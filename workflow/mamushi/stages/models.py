@@ -114,7 +114,11 @@ def embed(
     how = settings.embedding
     model, accelerator = open_arm(model_card, trained, None, how.precision)
     texts = read_tokens(tokens, examples, INFERENCE, how.max_length)
-    skip_first = how.skip_bos and parquet.read_metadata(tokens)["bos_token_id"] is not None
+    has_bos = parquet.read_metadata(tokens)["bos_token_id"] is not None
+    options: Any = {"batch_tokens": job.execution.batch_tokens, "accelerator": accelerator}
+    options |= how.model_dump(include={"pooling", "layer"}) | {
+        "skip_first": how.skip_bos and has_bos
+    }
     folder = out.with_name(f"{out.name}.blocks")
     finished, name = {*folder.glob("*.npy")}, fingerprint(job.origin)
 
@@ -123,15 +127,7 @@ def embed(
         if path in finished:
             return np.load(path)
         rows = np.arange(start, min(start + BLOCK, len(texts)))
-        vectors = embed(
-            model,
-            subset(texts, rows),
-            pooling=how.pooling,
-            layer=how.layer,
-            skip_first=skip_first,
-            batch_tokens=job.execution.batch_tokens,
-            accelerator=accelerator,
-        )
+        vectors = embed(model, subset(texts, rows), **options)
         if len(texts) > BLOCK:
             with atomic(path) as draft, draft.open("wb") as file:
                 np.save(file, vectors)

@@ -12,7 +12,7 @@ from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.errors import other_examples
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi.registry import Plugin, plugin, readers_of
+from mamushi.registry import plugin, readers_of
 from mamushi.running.identity import reached_from
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
@@ -34,11 +34,6 @@ class Score(Settings):
         lambda config: readers_of(*config["datasets"].values()), default=()
     )
 
-    @property
-    def ranker(self) -> Plugin:
-        """Return the plug-in of the selector."""
-        return plugin("selector", self.kind)
-
 
 def score(
     *,
@@ -54,8 +49,9 @@ def score(
     (AUC) and, for synthetic data, follows the truth (Spearman)."""
     from mamushi.selection.scores import read_pool
 
-    pool = read_pool(embeddings, examples, base, texts=settings.ranker.reads_texts)
-    for module in reached_from(settings.ranker.code.__name__):
+    selector = plugin("selector", settings.kind)
+    pool = read_pool(embeddings, examples, base, texts=selector.reads_texts)
+    for module in reached_from(selector.code.__name__):
         import_module(module)
     rank_pool(job, pool)
 
@@ -103,10 +99,10 @@ def refits(
     from mamushi.selection.refits import as_table, make_refits, read_refits
     from mamushi.selection.scores import read_pool
 
-    pool = read_pool(embeddings, examples, texts=settings.ranker.reads_texts)
+    texts = plugin("selector", settings.kind).reads_texts
+    pool = read_pool(embeddings, examples, texts=texts)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
-    scores = make_refits(pool, *how, read_refits(base))
-    table = as_table(pool, scores)
+    table = as_table(pool, make_refits(pool, *how, read_refits(base)))
     parquet.write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
 
 
@@ -135,10 +131,10 @@ def remove(
     copies = parquet.read_table(duplicates, schemas.DUPLICATES)
     about = parquet.read_metadata(duplicates)
     ranked = parquet.read_metadata(scores)["provenance"]["inputs"]["examples"]
-    if about["examples"] != ranked:
-        raise other_examples(duplicates, scores)
-    if job.origin["inputs"]["examples"] != ranked:
-        raise other_examples(examples, scores)
+    read = {duplicates: about["examples"], examples: job.origin["inputs"]["examples"]}
+    for path, digest in read.items():
+        if digest != ranked:
+            raise other_examples(path, scores)
     # Empty where the budget is less than one text, as one between two budgets of a sweep may be.
     table = removal_list(ranking, copies, budget_of(settings.beta, ranking))
     digests = text_digests(examples, table["id"].to_pylist())

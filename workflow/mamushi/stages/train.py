@@ -1,9 +1,7 @@
 """Models that are trained: tiny ones from nothing, endpoints, and retrained models."""
 
-from collections.abc import Collection
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.sections import Training
@@ -11,13 +9,7 @@ from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_json
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
-from mamushi.stages._models import Cell, checkpoint_of, finish_training, record_training
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mamushi.lm.tokens import TokenSet
+from mamushi.stages._models import Cell, checkpoint_of, finish_training
 
 GPU = ("base_model", "finetune")
 
@@ -99,20 +91,30 @@ def finetune(
     """Fine-tune a base model on a section's texts, without those of a removal list, or with spans
     of tokens left out of the loss, and measure it where ``evaluation`` are settings for that. A
     killed run of the same origin goes on from its state."""
+    import numpy as np
+
     from mamushi.lm import batches, device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
-    from mamushi.lm.tokens import read_tokens, subset
+    from mamushi.lm.tokens import masked, mass, read_tokens, subset
     from mamushi.lm.training import finetune
 
     training = settings.training
-    section = read_tokens(tokens, examples, settings.section, training.max_length)
-    removed = {*parquet.read_table(removal, schemas.REMOVALS)["id"].to_pylist()} if removal else ()
-    masked, remaining, weight = _without(section, settings.domains, removed, spans)
-    texts = subset(masked, remaining.nonzero()[0])
+    texts = section = read_tokens(tokens, examples, settings.section, training.max_length)
+    removed = parquet.read_table(removal, schemas.REMOVALS)["id"].to_pylist() if removal else []
+    # What is left of each text.
+    shares = np.isin(section.domains.astype(str), settings.domains)
+    shares &= ~np.isin(section.ids.astype(str), np.array(removed, dtype=str))
+    if spans:
+        texts = masked(section, parquet.read_table(spans, schemas.SPANS).to_pylist())
+        shares = mass(texts, section)
+    remaining = shares > 0
+    texts = subset(texts, np.flatnonzero(remaining))
+    # Weights are fp32: what should be a whole number must not lose a step by its last digit.
+    weight = round(float(shares[remaining].sum()), 3)
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
-    counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
+    counted = weight if training.steps == "by_data" else len(section)
     steps = batches.steps(counted, training.batch_size, training.epochs)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
@@ -130,38 +132,13 @@ def finetune(
         remaining=remaining,
     )
     save_trained(tensors, model, job.origin)
-    record_training(
-        job,
-        accelerator,
-        schemas.TRAIN_LOG,
-        log,
-        texts=len(texts),
-        removed=len(removed),
-        steps=steps,
-        trained_parameters=model.num_parameters(only_trainable=True),
-        trained_tensors=sum(p.requires_grad for p in model.parameters()),
-        **({} if weight is None else {"mass": weight}),
-    )
-    # It makes room for the model that is measured.
+    counts: dict[str, Any] = {
+        "texts": len(texts),
+        "removed": len({*removed}),
+        "steps": steps,
+        "trained_parameters": model.num_parameters(only_trainable=True),
+        "trained_tensors": sum(p.requires_grad for p in model.parameters()),
+        **({"mass": weight} if spans else {}),
+    }
     del model, accelerator
-    finish_training(job, evaluation, trained=tensors, unlearned=None)
-
-
-def _without(
-    section: "TokenSet", domains: list[str], removed: Collection[str], spans: Path | None
-) -> "tuple[TokenSet, NDArray[np.bool_], float | None]":
-    """Return a section's texts as they are read, which of them are trained on (n,), those of the
-    ``domains`` less the ``removed`` ones, and the sum of their weights where ``spans`` are left
-    out in the place of texts."""
-    import numpy as np
-
-    from mamushi.lm.tokens import masked, mass
-
-    if spans is None:
-        remaining = np.isin(section.domains.astype(str), domains)
-        remaining &= ~np.isin(section.ids.astype(str), np.array([*removed], dtype=str))
-        return section, remaining, None
-    texts = masked(section, parquet.read_table(spans, schemas.SPANS).to_pylist())
-    masses = mass(texts, section)
-    # Weights are fp32: what should be a whole number must not lose a step by its last digit.
-    return texts, masses > 0, round(float(masses[masses > 0].sum()), 3)
+    finish_training(job, schemas.TRAIN_LOG, log, counts, trained=tensors, unlearned=None)

@@ -18,7 +18,6 @@ from mamushi.stages._models import (
     finish_training,
     join_passes,
     open_arm,
-    record_training,
 )
 
 if TYPE_CHECKING:
@@ -74,18 +73,22 @@ def unlearn(
         read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[domain])
         for domain in (FORGET, RETAIN)
     )
-    selected = forget if removal is None else listed_texts(forget, removal, examples)
+    selected, listed = forget, dict[str, int]()
+    if removal is not None:
+        selected = listed_texts(forget, removal, examples)
     if spans is not None:
         selected = only_spans(forget, parquet.read_table(spans, schemas.SPANS).to_pylist())
-    listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
-    _store_unlearned(job, selected, forget, retain, listed)
-    finish_training(job, evaluation, trained=trained, unlearned=tensors)
+        listed["tokens"] = int(selected.counted.sum())
+    log, counts = _store_unlearned(job, selected, forget, retain)
+    counts = {"texts": len(forget), "removed": len(selected), **listed, **counts}
+    finish_training(job, schemas.UNLEARN_LOG, log, counts, trained=trained, unlearned=tensors)
 
 
 def _store_unlearned(
-    job: Job, selected: TokenSet, forget: TokenSet, retain: TokenSet, listed: dict[str, int]
-) -> None:
-    """Unlearn selected texts from the start of a job's arm, and store what comes of that."""
+    job: Job, selected: TokenSet, forget: TokenSet, retain: TokenSet
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Unlearn selected texts from the start of a job's arm, and store what comes of that; return
+    the step log, and what the card says."""
     from mamushi.lm import storage
     from mamushi.lm.loading import open_tokenizer
     from mamushi.unlearning import loop
@@ -110,16 +113,5 @@ def _store_unlearned(
             outcome = run.run(total, checkpoint_of(files["card"], job))
         storage.save_trained(files["tensors"], model, job.origin)
         counts = {"trained_parameters": model.num_parameters(only_trainable=True)}
-    record_training(
-        job,
-        accelerator,
-        schemas.UNLEARN_LOG,
-        outcome.log,
-        texts=len(forget),
-        removed=len(selected),
-        steps=outcome.steps,
-        **listed,
-        stopped_at=outcome.stopped_at,
-        masked=outcome.masked,
-        **counts,
-    )
+    end = {"stopped_at": outcome.stopped_at, "masked": outcome.masked}
+    return outcome.log, {"steps": outcome.steps, **end, **counts}
