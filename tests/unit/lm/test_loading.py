@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 
 from mamushi.cli import main
 from mamushi.errors import UserError, error_line
-from mamushi.io.files import trained_metadata, write_json
-from mamushi.lm import loading, parameters, storage, tiny
-from tests.support.models import PARTS, SIZES
+from mamushi.io.files import write_json
+from mamushi.lm import loading, tiny
+from tests.support.models import SIZES
 
 CARD = shutil.ignore_patterns("card.json")
 
@@ -128,11 +128,6 @@ def drop_a_tensor(folder: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def only_pickle(folder: Path) -> None:
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-
-
 def change_config(**changes) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         path = folder / "config.json"
@@ -144,7 +139,6 @@ def change_config(**changes) -> Callable[[Path], None]:
 BROKEN = {
     "are quantised": change_config(quantization_config={"quant_method": "gptq"}),
     r"holds adapters \(LoRA\)": lambda folder: (folder / "adapter_config.json").write_text("{}"),
-    "its weights are pickle files": only_pickle,
     f"lack 1 tensors, the first is {NAME}": drop_a_tensor,
 }
 
@@ -168,30 +162,3 @@ def test_code_that_comes_with_a_model_is_never_run(folder):
     change_config(model_type="llama", architectures=["LlamaForCausalLM"])(folder)
     assert look(folder)["model_type"] == "llama"
     assert not (folder / "ran").exists()
-
-
-# --- trained tensors --------------------------------------------------------------------------
-
-
-def trained(family: str, seed: int = 1, **changes):
-    built, _ = model(family, seed, **changes)
-    parameters.freeze(built, {**PARTS, "trained_blocks": 2})
-    return built
-
-
-@pytest.mark.parametrize("family", tiny.FAMILIES)
-def test_trained_tensors_alone_come_back(family, tmp_path):
-    source, target = trained(family, 1), trained(family, 2)
-    before = {name: p.clone() for name, p in target.named_parameters()}
-    storage.save_trained(tmp_path / "t.safetensors", source, {"b": [1], "a": "é"})
-    storage.overlay(tmp_path / "t.safetensors", target)
-    own = dict(source.named_parameters())
-    for name, parameter in target.named_parameters():
-        expected = own[name] if parameter.requires_grad else before[name]
-        assert torch.equal(parameter, expected), name
-    assert trained_metadata(tmp_path / "t.safetensors") == {"a": "é", "b": [1]}
-    stored = load_file(tmp_path / "t.safetensors")
-    assert stored.keys() == {name for name, p in own.items() if p.requires_grad}
-    assert target.lm_head.weight.equal(source.lm_head.weight)
-    storage.save_trained(tmp_path / "again", source, {"a": "é", "b": [1]})
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "t.safetensors").read_bytes()
