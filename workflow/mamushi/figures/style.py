@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from mamushi.io import schemas
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.io.files import atomic, reading
-from mamushi.io.names import SELECTOR_NAMES, label
+from mamushi.io.names import SELECTORS, label
 from mamushi.io.tables import read_metadata, read_table
 
 plt.switch_backend("Agg")
 PALETTE = sns.color_palette("colorblind")
 """After Okabe and Ito: colour-blind readers can tell them apart. In grey the marks are there."""
 MARKS = "DP^oXv<sdph*>8H"
-"""Beside the colours, in the order of ``SELECTOR_NAMES`` and then of the grid."""
+"""Beside the colours, in the order of ``SELECTORS`` and then of the grid."""
 TONES = {FORGET: "#E69F00", RETAIN: "#0072B2", "_both": "#44337A", "_reference": "#555555"}
 TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73"}
 """Of lines by what they are of: the domains are the lighter and the darker tone in grey."""
@@ -80,7 +80,7 @@ def marks(grid: Grid) -> dict[str, Any]:
     """Return seaborn's keywords for a line per selector of the grid; ``mamushi`` is thick, and
     those of ``compared`` are thin and dashed."""
     names, compared = grid["selectors"], grid.get("compared", ())
-    places = {name: [*SELECTOR_NAMES, *names].index(name) for name in names}
+    places = {name: [*SELECTORS, *names].index(name) for name in names}
     return {
         **dict.fromkeys(("hue", "style", "size"), "selector"),
         "palette": {name: PALETTE[place % len(PALETTE)] for name, place in places.items()},

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-COLUMN = re.compile(
-    r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector)(?:\[\])?)(\??)(±?)"
-)
+COLUMN = re.compile(r"(\w*\*|\w+) ((?:string|bool|int|float|vector)\d*(?:\[\])?)(\??)(±?)")
+
+
+VECTOR = pa.list_(pa.field("item", pa.float16(), nullable=False), 1)
 
 
 def _lines(text: str) -> list[str]:
@@ -34,7 +35,6 @@ n_forget, n_retain: Texts of the domain.
 rank: Place in the ranking, from 1, which goes first.
 fold: The fold in which the text was held out; null without cross-fitting.
 seeds: Seeds that the row is a mean over.
-subgroup: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
 prompt: The prompt as configured.
 step: Optimizer steps so far.
 tokens_per_second: Those tokens over the seconds since the step before.
@@ -103,17 +103,13 @@ def table(text: str) -> Table:
         meaning = line[first.end() :].partition(": ")[2]
         for name, kind, null, ends in [first.groups()] if meaning else COLUMN.findall(line):
             meanings[name] = meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
-            meanings |= {f"{name}_{end}": SHARED[end] for end in ("low", "high") if ends}
-            names = (name, f"{name}_low", f"{name}_high") if ends else (name,)
-            fields += [pa.field(column, _type(kind), bool(null)) for column in names]
-            further = name[:-1] if name.endswith("*") else further
+            if name.endswith("*"):
+                further = name[:-1]
+                continue
+            type_ = VECTOR if kind == "vector" else pa.type_for_alias(kind.removesuffix("[]"))
+            type_ = pa.list_(type_) if kind.endswith("[]") else type_
+            for end in ("", "_low", "_high") if ends else ("",):
+                meanings.setdefault(name + end, SHARED.get(end[1:], ""))
+                fields.append(pa.field(name + end, type_, bool(null)))
     name, _, description = " ".join(about).partition(": ")
-    fixed = pa.schema(field for field in fields if not field.name.endswith("*"))
-    return Table(name, description, fixed, meanings, further)
-
-
-def _type(kind: str) -> pa.DataType:
-    if kind == "vector":
-        return pa.list_(pa.field("item", pa.float16(), nullable=False), 1)
-    item = pa.type_for_alias(kind.removesuffix("[]"))
-    return pa.list_(item) if kind.endswith("[]") else item
+    return Table(name, description, pa.schema(fields), meanings, further)

@@ -133,22 +133,17 @@ def write_vectors(
     """Write the table of embeddings, with the columns ``texts`` (n,) and vectors (n, width) that
     come in ``blocks``."""
 
-    def columns() -> Iterator[dict[str, pa.Array]]:
-        start = 0
+    def columns() -> Iterator[pa.Table]:
+        table = pa.table(dict(texts))
         for block in blocks:
-            rows = {name: column.slice(start, len(block)) for name, column in texts.items()}
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(block.reshape(-1)), block.shape[1])
-            yield {**rows, "embedding": vectors}
-            start += len(block)
+            yield table.slice(0, len(block)).append_column("embedding", vectors)
+            table = table.slice(len(block))
 
     write_table(path, schemas.EMBEDDINGS, columns(), metadata=metadata)
 
 
-def publish(
-    folder: Path,
-    tables: Iterable[tuple[Table, Any]],
-    metadata: Mapping[str, Any],
-) -> None:
+def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping[str, Any]) -> None:
     """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``."""
     for kind, rows in tables:
         table = _cast(kind, rows) if isinstance(rows, list) else rows

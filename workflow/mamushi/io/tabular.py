@@ -18,31 +18,27 @@ FORMATS = {
 """Ending -> format."""
 PACKED = (".zip", ".gz", ".zst")
 KNOWN = (
-    "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), each also "
-    "with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a pattern "
-    "such as train-*.parquet"
+    "known are .csv, .tsv, .jsonl, .json and .txt, each also with .zip, .gz or .zst, .parquet, "
+    ".arrow, .feather, and a folder of such files or a pattern such as train-*.parquet"
 )
 STATE = "state.json"
 """A file of `datasets` beside those of a data set."""
 ABOUT = re.compile(
-    r"[._].*|.*\.receipt\.json|.*\.(md|rst|html|pdf|bib|cff|png|jpg|svg|py|ipynb|sh|ya?ml|toml|cfg)"
-    r"|.*\.(sha256|md5|crc)|(readme|licen[cs]e|notice|citation|changelog|requirements|config|state"
-    r"|croissant|dataset_(dict|infos?))(-[^.]*)?(\.txt|\.json)?"
+    r"_(?!delta_log$).*|\.(?!hoodie$).*|.*\.(md|rst|html|pdf|bib|cff|png|jpg|svg|py|ipynb|sh)"
+    r"|.*\.(ya?ml|toml|cfg|sha256|md5|crc|receipt\.json)|(readme|licen[cs]e|notice|citation"
+    r"|changelog|requirements|config|state|croissant|dataset_(dict|infos?))(-[^.]*)?(\.txt|\.json)?"
 )
 """Names of what is about a table, or what other programs leave: caches, checksums, marks of a job
-that has ended."""
-LAKES = ("_delta_log", ".hoodie")
-"""Folders by which Delta Lake and Hudi tell which files of a table count."""
+that has ended; but not the logs by which Delta Lake and Hudi tell which files count."""
 URL = re.compile(r"(?:^|/)[\w.+-]{2,}:/")
 """How a URL begins, in which a path has one slash in the place of two."""
 
 
 def format_of(path: Path) -> str | None:
     """Return the format of a file by its ending, None for one that is not known."""
-    if not packing_of(path):
-        return FORMATS.get(path.suffix.lower())
-    form = FORMATS.get(Path(path.stem).suffix.lower())
-    return None if form in ("parquet", "arrow") else form
+    packing = packing_of(path)
+    form = FORMATS.get(Path(path.name.lower().removesuffix(packing)).suffix)
+    return None if packing and form in ("parquet", "arrow") else form
 
 
 def packing_of(path: Path) -> str:
@@ -84,26 +80,25 @@ def find(path: str | Path) -> list[Path]:
     at = [*(path.iterdir() if path.is_dir() else path.parent.glob(path.name))]
     if not at and not path.is_dir():
         raise UserError(no_file(path), where=path, do="check the path")
-    files = [file for file in _walk(at) if file.name in LAKES or not _is_about(file)]
-    forms = {file: format_of(file) for file in files if is_part(file)}
-    if not forms:
+    forms = {file: format_of(file) if file.is_file() else None for file in _walk(at)}
+    form = next(filter(None, forms.values()), None)
+    if form is None:
         raise UserError("no table in this folder", where=path, do=KNOWN)
-    form = next(iter(forms.values()))
-    if unread := [file.name for file in files if forms.get(file) != form]:
+    if unread := [file.name for file in forms if forms[file] != form]:
         problem = f"holds what is not read with it: {', '.join(unread[:4])}"
         do = "take that out of the folder, or give the files themselves or a pattern for them"
         raise UserError(problem, where=path, do=do)
-    return files
+    return [*forms]
 
 
 def _walk(paths: Iterable[Path]) -> Iterator[Path]:
-    """Iterate over what lies at paths, and then of folders over what is in them."""
+    """Iterate over what lies at paths and is not about a table, and then over that in folders."""
     for path in sorted(paths, key=lambda path: (path.is_dir(), path)):
-        is_one = path.is_symlink() or path.name in LAKES or (path / STATE).exists()
-        if not path.is_dir() or is_one:
-            yield path
-        elif path.name[0] not in "._":
+        is_one = path.is_symlink() or path.name[0] in "._" or (path / STATE).exists()
+        if path.is_dir() and not is_one:
             yield from _walk(path.iterdir())
+        elif not _is_about(path):
+            yield path
 
 
 def is_part(path: Path) -> bool:

@@ -30,7 +30,8 @@ deep_vs_random float64?±, deep_withheld string?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed, by the values of columns
 of labels. Intervals are over texts and seeds, and null of fewer than 20 texts.
-dataset string, model string, selector string, beta float64, domain string, subgroup string
+dataset string, model string, selector string, beta float64, domain string
+subgroup string: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
 value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
 texts int64: Held-out texts of the group with a token to predict.
 seeds int64
