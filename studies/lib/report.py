@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from mamushi.io.digests import versions
-from mamushi.running.machine import cores
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,10 +42,8 @@ class Report:
     """The numbers of one run of the program ``name``."""
 
     def __init__(self, name: str, gpu: str | None = None, threads: int | None = None) -> None:
-        self.name, self.machine = (
-            name,
-            gpu or f"{platform.processor() or platform.machine()} {cores()} cores",
-        )
+        processor = platform.processor() or platform.machine()
+        self.name, self.machine = name, gpu or f"{processor} {os.cpu_count()} cores"
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         origin = {
             "command": command_line(),

@@ -105,10 +105,7 @@ def test_one_line_and_nothing_is_overwritten(
     monkeypatch.setattr("subprocess.Popen", no_start)
     before = content(filled)
     began = time.process_time()
-    try:
-        status: object = main([w for one in shlex.split(case) for w in SHORT.get(one, [one])])
-    except SystemExit as end:
-        status = end.code
+    status = main([w for one in shlex.split(case) for w in SHORT.get(one, [one])])
     # Of one core, and with what the first case of all imports.
     assert time.process_time() - began < SECONDS
     line = capsys.readouterr().err

@@ -40,11 +40,6 @@ def variables(**values: str) -> Iterator[None]:
             os.environ.update({} if value is None else {name: value})
 
 
-def cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def sees_gpu() -> bool:
     """Tell whether this process has a GPU. torch, which remembers for good what it has seen, is not
     asked where none is to be seen."""
@@ -71,7 +66,7 @@ def one_for_arithmetic() -> None:
     as many workers as ``OMP_NUM_THREADS`` allowed threads, else one per core."""
     limit = os.environ.get(LIMITS[0], "")
     os.environ.update(dict.fromkeys(LIMITS, "1"))
-    os.environ[WORKERS] = limit if limit.isdecimal() else str(cores())
+    os.environ[WORKERS] = limit if limit.isdecimal() else str(len(os.sched_getaffinity(0)))
 
 
 def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> Iterator[Result]:
@@ -100,11 +95,11 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    hidden = {} if gpu else {VISIBLE: ""}
+    values = {WORKERS: str(len(os.sched_getaffinity(0))), **({} if gpu else {VISIBLE: ""})}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with variables(**{WORKERS: str(cores())}, **hidden), threadpool_limits(limits=1):
+        with variables(**values), threadpool_limits(limits=1):
             yield
     finally:
         torch.set_num_threads(threads)

@@ -36,8 +36,8 @@ class How:
     """A profile of the workflow (slurm for a cluster, gpu for this machine) or a folder."""
     cores: int | None = None
     """Cores to use, else all."""
-    snakemake_args: str = ""
-    """More options of Snakemake, after an equals sign: ='--resources gpu=2'."""
+    snakemake_args: Annotated[str, Parameter(allow_leading_hyphen=True)] = ""
+    """More options of Snakemake, as '--resources gpu=2'."""
 
 
 def required(configfile: Files, profile: str = How.profile) -> list[Path]:
