@@ -47,4 +47,3 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 #   EVALUATION_SECTION = True    rows come with that section
 #   KNOWS_TRUTH = True           it gives `log_density_ratio`
 #   DOWNLOADS = True             it needs no path
-#   SPLIT = False                all rows come with a section

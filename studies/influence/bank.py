@@ -23,7 +23,6 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from mamushi.config.kinds import defaults
 from mamushi.config.sections import UnlearnTraining
 from mamushi.io import schemas
 from mamushi.io.files import atomic
@@ -198,7 +197,7 @@ class Bank:
                 p.copy_(value)
         rate = {"learning_rate": self.training["learning_rate"]}
         settings = {**plugin("unlearner", unlearner).defaults, **rate}
-        training = {**defaults(UnlearnTraining), "epochs": PASSES}
+        training = {**UnlearnTraining().model_dump(), "epochs": PASSES}
         unlearning = Unlearning(
             self.model,
             forget,

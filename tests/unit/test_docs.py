@@ -24,7 +24,6 @@ import yaml
 from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
-from mamushi.config.kinds import defaults
 from mamushi.config.sections import Configuration, with_rooms
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
@@ -249,7 +248,7 @@ def test_the_template_of_a_selector_ranks() -> None:
     ids = np.array(list("abcde"), dtype=object)
     pool = Pool(ids, np.array([True, True, True, True, False]), x)
     template = imported(TEMPLATES["far"])
-    scored = template.score(pool, defaults(template.Settings), 0)
+    scored = template.score(pool, template.Settings().model_dump(), 0)
     assert scored.scores.tolist() == [0, 5, 1, 2, 0]
     assert ids[rank_forget(pool, scored)].tolist() == list("bdca")
 
@@ -258,7 +257,7 @@ def test_the_template_of_an_unlearner_has_a_gradient() -> None:
     sums = torch.tensor([2.0, 4.0], dtype=torch.float64, requires_grad=True)
     nll = Nll(sums, torch.tensor([1.0, 2.0]), step_tokens=3, step_texts=2)
     template = imported(TEMPLATES["retain_only"])
-    settings = defaults(template.Settings)
+    settings = template.Settings().model_dump()
     assert settings == {"learning_rate": 1e-5}
     loss = template.loss(nll, nll, settings)
     loss.backward()
@@ -269,7 +268,7 @@ def test_the_template_of_a_loader_reads(tmp_path: Path) -> None:
     (tmp_path / "forget.txt").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "retain.txt").write_text("three\n", encoding="utf-8")
     template = imported(TEMPLATES["two_files"])
-    settings = defaults(template.Settings) | {"path": str(tmp_path)}
+    settings = template.Settings().model_dump() | {"path": str(tmp_path)}
     raw = template.load(settings, tmp_path)
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
 

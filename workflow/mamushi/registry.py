@@ -31,7 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mamushi.config.kinds import Section, defaults
+from mamushi.config.kinds import Section
 from mamushi.errors import UserError, choices
 
 PACKAGES = Path(__file__).parents[1]
@@ -85,7 +85,6 @@ class Plugin:
     files: Mapping[str, list[str]] = field(default_factory=dict)  # setting with a path -> names
     beside: tuple[str, ...] = ()  # settings with further files, which need not be there
     downloads: bool = False  # does without a path
-    split: bool = True  # the rows come without sections
     evaluation_section: bool = False  # brings an evaluation section
     knows_truth: bool = False  # has the log-density ratio
 
@@ -118,7 +117,7 @@ class Plugin:
     @property
     def defaults(self) -> dict[str, Any]:
         """Return the value of every setting that has a default."""
-        return defaults(self.section)
+        return self.section.model_construct().model_dump()
 
 
 @cache

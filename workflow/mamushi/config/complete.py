@@ -43,7 +43,6 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     for section in NAMED:
         for name, definition in full[section].items():
             full[section][name] = _read_definition(full, section, name, definition)
-    full |= {section: _name_places(full[section]) for section in ("datasets", "models")}
     refuse(_check_names(full))
     _fill_lists(full)
     rooms = [added.check for added in additions("config")]
@@ -65,14 +64,6 @@ def _read_definition(full: Config, section: str, name: str, definition: Config) 
     if "training" in keys.model_fields:
         definition = laid_over({"training": shared["training"]}, definition)
     return read_section(keys, definition, at)
-
-
-def _name_places(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _name_places(inner) for key, inner in value.items()}
-    for added in additions("config") if isinstance(value, str) else ():
-        value = added.name(value)
-    return value
 
 
 def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,9 +103,6 @@ def _fill_lists(full: dict[str, Any]) -> None:
     unlearning["max_length"] = unlearning["max_length"] or full["tokens"]["max_length"]
 
 
-# What is asked for --------------------------------------------------------------------------------
-
-
 def comparisons(full: Config) -> list[tuple[str, dict[str, Any]]]:
     """Return the grid, the studies and the sections with lists of their own (unlearning, its
     probe), each by its key."""
@@ -134,9 +122,6 @@ def used(full: Config, section: str) -> list[str]:
         models = [full["models"][name] for name in used(full, "models")]
         names += [name for m in models for name in m.get("pretraining", {}).get("datasets", ())]
     return [*dict.fromkeys(names)]
-
-
-# Checks of two keys, or of the disk ---------------------------------------------------------------
 
 
 def _check_names(full: Config) -> Iterator[str]:

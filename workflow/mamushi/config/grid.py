@@ -26,9 +26,6 @@ OF_SWEEP = ("dataset", "model", "unlearner", "selector")
 """Wildcards of a sweep of ``unlearning``."""
 
 
-# What cannot be made ------------------------------------------------------------------------------
-
-
 def no_language_model(config: Config, model: str) -> str | None:
     """Return why nothing can be trained, generated or measured with this model, if so."""
     if "embeddings" not in config["models"][model]:
@@ -61,9 +58,6 @@ def hindrances(config: Config, axes: Config, is_retrained: bool = True) -> list[
             do = "name the model that it was trained from as its base"
             lines.append(f"models.{name}: is contaminated, so nothing can be retrained; {do}")
     return lines
-
-
-# Cells, and files of them -------------------------------------------------------------------------
 
 
 def axes(config: Config, section: str) -> dict[str, Any]:
@@ -116,9 +110,6 @@ def lists(config: Config, axes: Config) -> list[str]:
         *(expand(texts, paths.REMOVAL) + expand(texts | every, paths.MANIFEST)),
         *(expand(tokens, paths.SPANS) + expand(tokens | every, paths.SPANS_MANIFEST)),
     ]
-
-
-# Unlearning ---------------------------------------------------------------------------------------
 
 
 def starts(config: Config, section: str) -> dict[str, str]:

@@ -34,11 +34,6 @@ def key(default: Any, meaning: str) -> Any:
     return Field(default, description=meaning)
 
 
-def defaults(section: type[Section]) -> dict[str, Any]:
-    """Return the default of every key that has one, in plain values."""
-    return section.model_construct().model_dump()
-
-
 class Added(NamedTuple):
     """What a room beside the core adds: keys by their dotted paths, each with type and default,
     what yields a line for each mistake of a completed configuration, and what makes of a place of
@@ -60,15 +55,17 @@ def _refuse_repeats(values: list[Any]) -> list[Any]:
 
 
 def resolve_path(path: Any) -> Any:
-    """Return a path with ``~`` and environment variables resolved, None if one is not set; a URL is
-    left to rooms. Raises ``ValueError`` for braces, Snakemake's wildcards."""
+    """Return a path with ``~`` and environment variables resolved, None if one is not set; a URL as
+    rooms name it. Raises ``ValueError`` for braces, Snakemake's wildcards."""
     if not isinstance(path, str) or not path:
         return path or None
     if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
     if "://" in expanded:
-        return expanded
+        from mamushi.registry import additions
+
+        return reduce(lambda place, added: added.name(place), additions("config"), expanded)
     if "{" in expanded or "}" in expanded:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
     return os.path.normpath(expanded)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 FILES: dict[str, list[str]] = {}
 EVALUATION_SECTION = True
-SPLIT = False
 KNOWS_TRUTH = True
 
 
