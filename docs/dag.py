@@ -16,6 +16,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+from mamushi.stages.tables import TABLES
+
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "workflow" / "rules"
 PICTURE = ROOT / "docs" / "guide" / "dag.svg"
@@ -53,10 +55,12 @@ def rule_graph() -> Edges:
 
 
 def rows() -> dict[str, str]:
-    """Return by rule the rule file in which it stands; figures are one, named after their loop."""
+    """Return by rule the rule file in which it stands; figures are one, named after their loop, and
+    the rules of tables stand in theirs."""
     texts = {stage: (RULES / f"{stage}.smk").read_text(encoding="utf-8") for stage in STAGES}
-    line = re.compile(r'^(?:(?:use )?rule (?:\w+ as )?|    ")(\w+)(?=:| with|": \()', re.MULTILINE)
-    return {rule: stage for stage, text in texts.items() for rule in line.findall(text)}
+    line = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?=:| with)", re.MULTILINE)
+    found = {rule: stage for stage, text in texts.items() for rule in line.findall(text)}
+    return found | dict.fromkeys(TABLES, "tables")
 
 
 def merged(edges: Edges, row_of: dict[str, str]) -> Edges:

@@ -1,6 +1,5 @@
 """What a dry run shows is what runs: trainings whose tensors were deleted, and finer budgets."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from mamushi.config.complete import complete
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi.running.stage import stages
 from tests.support import contract_grid
 from tests.support.contract_grid import changed
 from tests.support.dry_runs import Snakemake
@@ -61,9 +59,6 @@ def test_where_tensors_are_kept_a_change_of_the_evaluation_trains_nothing(
     assert snakemake.look(tmp_path, targets=["all"], change=change)["begin"] == ["evaluate"]
 
 
-PAIR = {"dataset": "made", "model": "tiny", "unlearner": "salun", "selector": "mamushi"}
-
-
 @pytest.mark.parametrize(
     ("earlier", "finer"),
     [
@@ -84,13 +79,12 @@ def test_every_model_that_will_be_unlearned_is_in_the_dry_run(
 
     # Two models, three unlearners, two budgets.
     first = needed()
-    assert (first["unlearn"], first["unlearn_whole"], first["refine"]) == (12, 6, 6)
+    assert (first["unlearn"], first["unlearn_whole"], first["half_gap"]) == (12, 6, 1)
     assert first["remove"] == 4
-    settings = json.loads(stages()["refine"].settings_text(complete(contract_grid.CONFIG), **PAIR))
-    assert settings.keys() >= earlier.keys()
-    sweep: dict[str, Any] = {"budgets": [0.2, 0.3, 0.4], "added": [0.3]}
-    sweep["provenance"] = {"settings": {**settings, **earlier}}
-    write_json(tmp_path / paths.SWEEP.format(**PAIR), sweep)
+    unlearning = complete(contract_grid.CONFIG)["unlearning"]
+    chosen = {key: unlearning[key] for key in ("budgets", "seeds", "fine", "target")} | earlier
+    added = {"added": {"made/tiny/salun/mamushi": [0.3]}}
+    write_json(tmp_path / paths.SWEEPS, {**chosen, **added})
     second = needed()
     assert (second["unlearn"], second["remove"]) == (12 + finer, 4 + finer)
     assert second["evaluate"] == first["evaluate"]

@@ -247,8 +247,7 @@ def _make_up(path: Path, date: int) -> None:
     counts = dict.fromkeys(("forget", "retain"), 10_000)
     sections = dict.fromkeys(("contamination", "inference", "evaluation"), counts)
     if path.suffix == ".json":
-        content = {"name": str(path), "counts": {"sections": sections}, "added": []}
-        content |= {"provenance": {"settings": {"budgets": []}}}
+        content: dict[str, Any] = {"name": str(path), "counts": {"sections": sections}}
         sizes = ("parameters", "hidden_size", "layers", "vocabulary_size")
         content |= {**dict.fromkeys(sizes, 1000), "tied": True}
         write_json(path, content)

@@ -64,7 +64,7 @@ def write_runs(
     stopped_at: int | None = None,
     deep: float | None = 0.6,
 ) -> None:
-    """All that the stages ``refine`` and ``half_gap`` read, at budgets that are ``added`` as well.
+    """All that the table ``half_gap`` is made of, at budgets that are ``added`` as well.
 
     A run at budget b has retain perplexity 10 + 40 b, and takes 100 b steps. Of the ``deep`` gap it
     has recovered that part of its share of the whole gap, and gold all; None: it is not measured.
@@ -103,7 +103,7 @@ def write_runs(
 
 
 def sweeps_of(axes: Mapping[str, Any], added: tuple[float, ...] = ()) -> list[dict[str, Any]]:
-    """The pairs of unlearner and selector with their budgets, as settings of ``half_gap``."""
+    """The pairs of unlearner and selector with their budgets, as settings of that table."""
     names = ("dataset", "model", "unlearner", "selector")
     pairs = itertools.product(*(axes[f"{name}s"] for name in names))
     budgets = sorted([*axes["budgets"], *added])

@@ -15,10 +15,10 @@ from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
-from mamushi.stages import tables
 from mamushi.stages.analyses import described_selectors
 from mamushi.stages.measure import judged_files
 from mamushi.stages.models import model_files
+from mamushi.stages.publish import published
 from mamushi_cluster import hooks, record
 from mamushi_cluster.resources import JobResources
 

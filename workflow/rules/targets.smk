@@ -6,6 +6,12 @@ def figures_of(kind):
     return [name for name, figure in plugins("figure").items() if figure.of == kind]
 
 
+def tables_of(category):
+    """The result tables of a part of the report."""
+    every = [made.names for made in published().values() if made.category == category]
+    return expand(paths.TABLE, table=[name for names in every for name in names])
+
+
 def tables_and_figures(wildcards):
     """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
     model that is none."""
@@ -13,8 +19,7 @@ def tables_and_figures(wildcards):
     if hindrances := grid.hindrances(config, GRID):
         logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
         return []
-    figures = expand(paths.FIGURE, figure=figures_of("grid"))
-    return expand(paths.TABLE, table=[*grid.STUDY_TABLES, *OF_GRID]) + figures
+    return tables_of("Tables") + expand(paths.FIGURE, figure=figures_of("grid"))
 
 
 # A lab's own case: the ranking and the removal lists, without any retraining.
@@ -37,7 +42,7 @@ FIRST = {**GRID, "seeds": GRID["seeds"][:1]}
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
 rule evidence:
     input:
-        expand(paths.TABLE, table=grid.EVIDENCE_TABLES),
+        tables_of("Evidence"),
         expand(paths.FIGURE, figure=figures_of("evidence")),
         grid.expand({**FIRST, "figures": figures_of("cell")}, paths.CELL_FIGURE),
         [grid.expand(FIRST, page) for page in OF_EVIDENCE],
@@ -47,12 +52,7 @@ rule evidence:
 # The first run measures the configured budgets, and the same command once more the finer ones.
 rule unlearning:
     input:
-        [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
-        [
-            expand(paths.TABLE, table=names)
-            for category, names, _ in TABLES.values()
-            if category == "Unlearning"
-        ],
+        tables_of("Unlearning"),
         expand(paths.FIGURE, figure=figures_of("unlearning")),
 
 

@@ -38,23 +38,3 @@ use rule unlearn as unlearn_whole with:
         **trained_files(arms.UNLEARNED_WHOLE),
     log:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
-
-
-# The budgets at which a pair of unlearner and selector is measured: the configured ones and, once
-# these show between which two the curve first reaches the target, finer ones there. These are read
-# when the workflow is read: what a dry run shows is what runs, and the next run measures them.
-rule refine:
-    input:
-        lambda wildcards: tables.sweep_files(config, wildcards),
-    output:
-        out=paths.SWEEP,
-    log:
-        "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=settings("refine", "dataset", "model", "unlearner", "selector"),
-    shell:
-        "exec python -m mamushi refine --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -22,7 +22,15 @@ from mamushi.lm.tokens import read_tokens
 from mamushi_extras.left.schemas import LIKELIHOODS, TASK_SCORES, TASKS
 from mamushi_extras.left.stages import model_files
 from tests.support.models import PARTS, SIZES
-from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, opened, write_base
+from tests.support.stage_files import (
+    EXECUTION,
+    FILES,
+    FORGET,
+    WORDS,
+    command,
+    opened,
+    write_base,
+)
 
 HELD_OUT = 4
 HEADS = ("train_input_embedding", "train_output_head")
@@ -156,8 +164,8 @@ def write_scores(root: Path) -> dict[tuple[int, str], float]:
 
 def test_models_stand_beside_the_gold_model_of_their_seed(tmp_path: Path) -> None:
     values = write_scores(tmp_path)
-    places = [f"--root={tmp_path}", f"--out-folder={tmp_path}"]
-    assert main(["task-table", *places, f"--settings={json.dumps({'grid': AXES})}"]) == 0
+    how = {"name": "task_table", "settings": {"files": model_files(AXES, paths.TASK_ANSWERS)}}
+    assert main(command("publish", how, root=tmp_path, out_folder=tmp_path)) == 0
     rows = read_table(tmp_path / "tasks.parquet", TASKS).to_pylist()
     assert (tmp_path / "tasks.csv").read_text().count("\n") == len(rows) + 1
     pairs = [(row["seed"], row["method"], row["selector"], row["beta"]) for row in rows]

@@ -4,7 +4,6 @@
 higher by ``MEMORY`` per token; one that it unlearned, by half of that.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from mamushi_extras.left.attacks import ATTACKS
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 from mamushi_extras.left.stages import arms_asked
 from tests.support.score_files import unknown_texts
+from tests.support.stage_files import command
 
 Rows = list[dict[str, Any]]
 
@@ -70,9 +70,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def table(root: Path) -> Rows:
     config = {"models": {"small": {}}, "left": AXES, "unlearning": {"start": "beta0"}}
-    settings = json.dumps({"grid": AXES, "arms": arms_asked(config)})
+    how = {"name": "left_tables", "settings": {"grid": AXES, "arms": arms_asked(config)}}
     out = root.parent / "tables"
-    assert main(["left", f"--root={root}", f"--out-folder={out}", f"--settings={settings}"]) == 0
+    assert main(command("publish", how, root=root, out_folder=out)) == 0
     rows: Rows = read_table(out / "membership.parquet", MEMBERSHIP).to_pylist()
     return rows
 

@@ -94,7 +94,8 @@ def results(tmp_path: Path) -> Path:
 
 
 def collected(root: Path, settings: dict[str, Any] = SETTINGS) -> int:
-    return main(command("relapse", settings, root=root, out_folder=root / "tables"))
+    how = {"name": "relapse", "settings": settings}
+    return main(command("publish", how, root=root, out_folder=root / "tables"))
 
 
 @pytest.mark.parametrize("seeds", [[0, 1], [0]])

@@ -14,11 +14,6 @@ from mamushi.io import paths
 from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
-STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
-EVIDENCE_TABLES = (
-    *("frontier", "calibration", "advice", "diagnostics", "geometry"),
-    *("runtime", "runtime_summary", "paper", "qualitative_ranking"),
-)
 NO_GOLD = "nobody marked the domain in it, so there is no gold standard, frontier, SAD or half-gap"
 MEASURED = ("gold", "beta0", arms.RETRAINED)
 """Arms of every cell that is retrained: its ends, and a model at each budget."""
@@ -121,13 +116,13 @@ def sweeps(config: Config) -> list[dict[str, Any]]:
     """Return every sweep of ``unlearning``: its wildcards, and the ``budgets`` at which this run
     measures it. These are the configured ones and, where an earlier run measured them, the finer
     ones around the crossing that it chose."""
-    unlearning, keys = config["unlearning"], ("budgets", "seeds", "fine", "target")
-    swept = combinations(unlearning, OF_SWEEP)
+    unlearning, added = config["unlearning"], dict[str, list[float]]()
+    swept, keys = combinations(unlearning, OF_SWEEP), ("budgets", "seeds", "fine", "target")
+    if Path(paths.SWEEPS).is_file():
+        earlier = read_json(Path(paths.SWEEPS))
+        if all(earlier[key] == unlearning[key] for key in keys):
+            added = earlier["added"]
     for sweep in swept:
-        path, added = Path(paths.SWEEP.format(**sweep)), list[float]()
-        if path.is_file():
-            settings = (earlier := read_json(path))["provenance"]["settings"]
-            if all(settings.get(key) == unlearning[key] for key in keys):
-                added = earlier["added"]
-        sweep["budgets"] = sorted({*unlearning["budgets"], *added})
+        finer = added.get("/".join(sweep.values()), [])
+        sweep["budgets"] = sorted({*unlearning["budgets"], *finer})
     return swept

@@ -19,12 +19,14 @@ import pyarrow as pa
 
 from mamushi.config import arms
 from mamushi.config.arms import RETRAINING_SOURCE
+from mamushi.config.grid import OF_SWEEP
 from mamushi.data.labels import read_texts
 from mamushi.evaluation import intervals
 from mamushi.evaluation.intervals import Floats, crossed_interval, finite_or_none
 from mamushi.evaluation.sad import BASELINE, GridLists, read_arm, read_nll
 from mamushi.io import paths, schemas
-from mamushi.io.files import read_json
+from mamushi.io.columns import Table
+from mamushi.io.files import read_json, write_json
 from mamushi.io.tables import read_table
 
 BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
@@ -43,6 +45,25 @@ Pair = tuple[str, ...]
 """Dataset, model, unlearner and selector of a curve."""
 Texts = tuple[Floats, npt.NDArray[np.int64] | None]
 """Predicted tokens (m,) of texts, and groups (m,) of those that are not independent, if any."""
+
+
+def tables(
+    root: Path,
+    grid: GridLists,
+    starts: Mapping[str, str],
+    sweeps: Iterable[Mapping[str, Any]],
+    target: float,
+    retain_cap: float,
+    fine: float | None,
+) -> dict[Table, pa.Table]:
+    """Return both tables. Write down at which finer budgets the next run measures, with what they
+    were chosen by."""
+    points, deep = unlearning_table(grid, starts, sweeps, target, root)
+    chosen = {"budgets": grid["budgets"], "seeds": grid["seeds"], "fine": fine, "target": target}
+    added = finer_sweeps(points, grid["budgets"], target, fine)
+    write_json(paths.under(root, paths.SWEEPS), {**chosen, "added": added})
+    budgets = half_gap_table(points, deep, target, retain_cap)
+    return {schemas.UNLEARNING: points, schemas.HALF_GAP: budgets}
 
 
 def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> Floats:
@@ -82,6 +103,21 @@ def finer_budgets(
     reached = int(np.argmax(np.asarray(height) >= target))
     low, high, step = (round(10**6 * float(b)) for b in (x[reached - 1], x[reached], fine))
     return [k / 10**6 for k in range((low // step + 1) * step, high, step)]
+
+
+def finer_sweeps(
+    points: pa.Table, budgets: Sequence[float], target: float, fine: float | None
+) -> dict[str, list[float]]:
+    """Return the budgets to measure next by dataset, model, unlearner and selector, with slashes
+    between them, by the mean curve at ``budgets`` over the seeds that have a gap."""
+    frame, added = points.to_pandas(), {}
+    frame = frame[frame.beta.isin([0, *budgets, 1]) & (frame.unlearner != RETRAINING_SOURCE)]
+    for pair, of_pair in frame.groupby([*OF_SWEEP], sort=False):
+        shares = of_pair.pivot(index="seed", columns="beta", values="recovery").dropna()
+        if len(shares):
+            mean = shares.to_numpy().mean(axis=0)
+            added["/".join(pair)] = finer_budgets(shares.columns, mean, target, fine)
+    return added
 
 
 def curve_arms(

@@ -1,10 +1,15 @@
 """The table ``generations``: what each model says, and what the gold model makes of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mamushi.config.arms import Arm
+from mamushi.config.grid import cells
 from mamushi.evaluation.masking import mask
+from mamushi.io import paths, schemas
+from mamushi.io.columns import Table
+from mamushi.io.tables import read_table
 
 
 def answer_rows(
@@ -26,3 +31,10 @@ def repetition(tokens: Sequence[int], window: int = 16) -> float:
     (rep/l of Welleck et al. 2020, Neural Text Generation With Unlikelihood Training)."""
     repeated = sum(t in tokens[max(0, i - window) : i] for i, t in enumerate(tokens))
     return repeated / len(tokens) if tokens else 0.0
+
+
+def tables(root: Path, grid: Mapping[str, Any]) -> dict[Table, list[dict[str, Any]]]:
+    """Return the table of all runs of a grid, in its order."""
+    files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
+    of_runs = [read_table(path, schemas.GENERATIONS) for path in files]
+    return {schemas.GENERATIONS: [row for table in of_runs for row in table.to_pylist()]}

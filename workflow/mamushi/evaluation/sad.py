@@ -30,6 +30,7 @@ from mamushi.data.labels import places_of
 from mamushi.evaluation import intervals
 from mamushi.evaluation.intervals import Floats, finite_or_none, standard_error
 from mamushi.io import paths, schemas
+from mamushi.io.columns import Table
 from mamushi.io.domains import DOMAINS
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.removals import budget_size
@@ -97,6 +98,17 @@ def read_nll(files: Iterable[Path], column: str, ids: pa.ChunkedArray) -> Floats
         table = read_table(path, schemas.NLL, ["id", column])
         values.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
     return np.array(values)
+
+
+def tables(root: Path, grid: GridLists, ranked: Collection[str]) -> dict[Table, pa.Table]:
+    """Return the tables of a grid, of whose selectors the ``ranked`` ones rank texts."""
+    table = sad_table(grid, root, {*grid["selectors"]} - {*ranked})
+    return {
+        schemas.SAD: table,
+        schemas.SAD_SUMMARY: sad_summary(table),
+        schemas.SAD_DIFFERENCES: sad_differences(table),
+        schemas.SELECTION: selection_table({**grid, "selectors": ranked}, root),
+    }
 
 
 def sad_table(

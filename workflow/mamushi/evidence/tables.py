@@ -6,7 +6,8 @@ Those of unlearning stand in the table ``half_gap``, which is made when models a
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from mamushi.evidence.advice import TARGETS, advice, read_frontier
 from mamushi.evidence.geometry import geometry_summary
+from mamushi.evidence.ranking import end_rows
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
 from mamushi.io.tables import read_table
@@ -26,7 +29,43 @@ PAPER = Path(__file__).with_name("paper.csv")
 ``geometry_summary``."""
 PAPER_RUNTIMES = Path(__file__).with_name("paper_runtimes.csv")
 """Table "Runtime of different data selection methods": seconds to select the top 60%."""
+OF_CELLS = {
+    **{schemas.FRONTIER: paths.FRONTIER, schemas.CALIBRATION: paths.CALIBRATION},
+    **{schemas.DIAGNOSTICS: paths.DIAGNOSTICS, schemas.GEOMETRY: paths.GEOMETRY},
+}
+"""Tables that join those of the cells."""
 RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)  # In the log of a ranking.
+
+
+def tables(
+    root: Path,
+    cells: Sequence[_Row],
+    predicted: Iterable[_Row],
+    selector: str,
+    targets: Mapping[str, float],
+    chains: Mapping[str, list[str]],
+) -> dict[Table, Any]:
+    """Return the tables of evidence: what the cells tell before any retraining, the advice that
+    follows, also from what is ``predicted`` of some cells, and the first and the last texts of
+    their rankings by the ``selector`` of the ratio. ``chains`` are as those of ``cost_rows``."""
+    joined = {kind: joined_table(kind, pattern, cells, root) for kind, pattern in OF_CELLS.items()}
+    described, geometry = (
+        joined[kind].to_pylist() for kind in (schemas.DIAGNOSTICS, schemas.GEOMETRY)
+    )
+    foreseen = (paths.under(root, paths.PREDICTED, **cell) for cell in predicted)
+    forecasts = [row for path in foreseen for row in read_table(path, None).to_pylist()]
+    curves = (read_frontier(paths.under(root, paths.FRONTIER, **cell)) for cell in cells)
+    asked = [(name, targets[name]) for name in TARGETS if name in targets]
+    runs = [{**cell, "selector": selector} for cell in cells if cell["seed"] == cells[0]["seed"]]
+    costs = cost_rows(described, chains, root)
+    return {
+        **joined,
+        schemas.QUALITATIVE_RANKING: [row for run in runs for row in end_rows(root, run)],
+        schemas.RUNTIME: costs,
+        schemas.ADVICE: advice([*chain(*curves)], asked, forecasts),
+        schemas.PAPER: paper_rows(described, geometry, selector),
+        schemas.RUNTIME_SUMMARY: runtime_summary(costs),
+    }
 
 
 def joined_table(kind: Table, pattern: str, cells: Iterable[_Row], root: str | Path) -> pa.Table:

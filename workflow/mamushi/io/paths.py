@@ -51,7 +51,7 @@ INFLUENCE = CELL + "/influence.parquet"  # of each token on other texts, along b
 
 CACHE = "results/cache"  # deleted after the run
 CLAIMS = "results/claims"
-SWEEP = "results/sweeps/{dataset}/{model}/{unlearner}/{selector}.json"  # finer budgets of a pair
+SWEEPS = "results/sweeps.json"  # finer budgets at which unlearning is measured
 
 JUDGED = CELL + "/generations.parquet"  # what the models of a probed cell say
 

@@ -21,6 +21,7 @@ from mamushi.data.labels import TextProperties, read_texts
 from mamushi.evaluation.intervals import Floats, finite_or_none, holm
 from mamushi.evaluation.sad import BASELINE
 from mamushi.io import paths, schemas
+from mamushi.io.columns import Table
 from mamushi.io.files import read_json
 from mamushi.io.tables import DOMAINS, FORGET, INFERENCE, RETAIN, read_table
 from mamushi_extras.effects.cohort import Cohort, Rows, cohorts
@@ -30,6 +31,18 @@ from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 YES, NO, UNKNOWN = "yes", "no", "cannot be told"
 _Row = dict[str, Any]
 _MOST_VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
+
+
+def tables(
+    root: Path,
+    grid: Mapping[str, Any],
+    ranked: Collection[str],
+    by_chance: Mapping[str, bool],
+    margin: float,
+) -> dict[Table, pa.Table]:
+    """Return both tables of a grid, of whose selectors the ``ranked`` ones rank texts."""
+    changes = effects_table(grid, by_chance, margin, root)
+    return {EFFECTS: changes, SUBGROUPS: subgroups_table(grid, ranked, root)}
 
 
 def effects_table(

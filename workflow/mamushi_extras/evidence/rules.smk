@@ -1,12 +1,6 @@
 # What scores tell beside what the paper asks of them: what retraining is predicted to do, and how
 # alike the selectors rank.
-from mamushi_extras.evidence.stages import agreement_files, foreseen, predicted_files
-
-EXTRA_TABLES["predicted"] = ("Evidence", ["predicted"], predicted_files)
-EXTRA_TABLES["agreement"] = ("Evidence", ["agreement"], agreement_files)
-OF_EVIDENCE += [
-    paths.TABLE.replace("{table}", table) for table in ("predicted", "agreement")
-]
+from mamushi_extras.evidence.stages import foreseen
 
 
 # For texts that a language model reads.

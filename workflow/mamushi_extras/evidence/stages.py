@@ -1,10 +1,7 @@
 """What retraining is predicted to do, and how alike the selectors rank."""
 
-from pathlib import Path
-from typing import Any
-
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Settings, refuse, setting
+from mamushi.config.kinds import Config, refuse, setting
 from mamushi.config.selectors import kind_of, ranked
 from mamushi.errors import UserError
 from mamushi.io import paths
@@ -13,6 +10,7 @@ from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
 from mamushi.stages.analyses import frontier_budgets
+from mamushi.stages.publish import Needs, Published
 from mamushi.stages.tables import predicted_cells
 
 
@@ -73,60 +71,20 @@ def predict(
     parquet.write_table(out, PREDICTED, rows, metadata=metadata)
 
 
-def predicted_files(config: Config) -> list[str]:
-    """Return what is predicted of all cells."""
+def agreement(config: Config) -> Needs:
+    """Return what retraining is predicted to do, and the rankings that are compared; the cells of
+    which something is predicted, and the grid with its selectors of texts and those that are ranked
+    to be compared."""
     refuse(grid.no_gold(config, config["grid"]))
-    return [paths.PREDICTED.format(**cell) for cell in predicted_cells(config)]
+    cells = predicted_cells(config)
+    names = dict.fromkeys([*ranked(config), *config["evidence"]["compared"]])
+    axes = {**config["grid"], "selectors": [*names]}
+    files = [paths.PREDICTED.format(**cell) for cell in cells]
+    return files + grid.expand(axes, paths.SCORES), {"cells": cells, "grid": axes}
 
 
-class Predicted(Settings):
-    """The cells of which something is predicted."""
-
-    cells: list[dict[str, Any]] = setting(predicted_cells)
-
-
-def predicted(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: Predicted, job: Job
-) -> None:
-    """Join what retraining is predicted to do in each cell."""
-    from mamushi.evidence.tables import joined_table
-    from mamushi_extras.evidence.schemas import PREDICTED
-
-    table = joined_table(PREDICTED, paths.PREDICTED, settings.cells, root)
-    parquet.publish(out_folder, [(PREDICTED, table)], job.origin)
-
-
-def compared_axes(config: Config) -> dict[str, Any]:
-    """Return the grid with its selectors of texts and those that are ranked to be compared."""
-    names = [*ranked(config), *config["evidence"]["compared"]]
-    return {**config["grid"], "selectors": list(dict.fromkeys(names))}
-
-
-def agreement_files(config: Config) -> list[str]:
-    """Return the rankings that are compared."""
-    refuse(grid.no_gold(config, config["grid"]))
-    return grid.expand(compared_axes(config), paths.SCORES)
-
-
-class Agreement(Settings):
-    """Axes of what is compared."""
-
-    grid: dict[str, Any] = setting(compared_axes)
-
-
-def agreement(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: Agreement, job: Job
-) -> None:
-    """Tell how alike the selectors of each cell rank."""
-    from mamushi_extras.evidence.agreement import agreement_rows
-    from mamushi_extras.evidence.schemas import AGREEMENT
-
-    rows: list[dict[str, Any]] = []
-    for cell in grid.cells(settings.grid):
-        ranks = {}
-        for name in settings.grid["selectors"]:
-            path = paths.under(root, paths.SCORES, **cell, selector=name)
-            rank = parquet.read_table(path, schemas.SCORES, ["rank"])["rank"]
-            ranks[name] = rank.drop_null().to_numpy()
-        rows += [{**cell, **pair} for pair in agreement_rows(ranks, settings.grid["budgets"])]
-    parquet.publish(out_folder, [(AGREEMENT, rows)], job.origin)
+TABLES = {
+    "agreement": Published(
+        "Evidence", ("predicted", "agreement"), "mamushi_extras.evidence.tables", agreement
+    )
+}

@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 from scipy.stats import norm
 
 from mamushi.config.arms import RETRAINING_SOURCE, Arm
+from mamushi.config.grid import cells as cells_of
 from mamushi.evaluation.intervals import UPPER, Floats, t_quantile
 from mamushi.io import paths, schemas
+from mamushi.io.columns import Table
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi.selection.arrays import Mask
 from mamushi.selection.metrics import auc_ends
-from mamushi_extras.left.schemas import LIKELIHOODS
+from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
 FALSE_POSITIVES = 0.01
 RESAMPLES = 200
@@ -141,6 +143,17 @@ def columns_of(arm: Arm) -> dict[str, Any]:
         "selector": arm.selector,
         "beta": None if arm.beta is None else float(arm.beta),
     }
+
+
+def tables(
+    root: Path, grid: Mapping[str, Any], arms: Mapping[str, Sequence[str]]
+) -> dict[Table, list[dict[str, Any]]]:
+    """Return the table of a grid, about some arms of each model."""
+    rows: list[dict[str, Any]] = []
+    for dataset, model in product(grid["datasets"], grid["models"]):
+        axes = {**grid, "datasets": [dataset], "models": [model]}
+        rows += membership_rows([*cells_of(axes)], arms[model], root)
+    return {MEMBERSHIP: rows}
 
 
 def membership_rows(

@@ -1,7 +1,8 @@
 """The table ``relapse``: how fast an unlearned model relearns, beside gold."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,20 @@ from mamushi.config.arms import RETRAINING_SOURCE
 from mamushi.evaluation.intervals import Floats, finite_or_none, interval
 from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths
+from mamushi.io.columns import Table
 from mamushi.io.tables import FORGET, read_table
-from mamushi_extras.effects.cohort import Cohort
-from mamushi_extras.left.schemas import RELEARNED_TEXTS, RELEARNING_CURVE
+from mamushi_extras.effects.cohort import Cohort, cohorts
+from mamushi_extras.left.schemas import RELAPSE, RELEARNED_TEXTS, RELEARNING_CURVE
+
+
+def tables(
+    root: Path, grid: GridLists, starts: Mapping[str, str]
+) -> dict[Table, list[dict[str, Any]]]:
+    """Return the table of a grid, whose unlearning ``starts`` from endpoints, by model."""
+    rows: list[dict[str, Any]] = []
+    for cohort in cohorts(grid, root):
+        rows += relapse_rows(cohort, grid, starts[cohort.model])
+    return {RELAPSE: rows}
 
 
 def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,5 @@
 # What is left of single forget texts in the models after a deletion, beside gold, and what these
 # models can still do: tasks of lm-evaluation-harness.
-from mamushi_extras.left.stages import left_files, relapse_files, task_files
 
 
 rule membership:
@@ -23,13 +22,6 @@ rule membership:
         " --tokens {input.tokens:q} --model-card {input.model_card:q}"
         " --trained {input.trained:q} --unlearned {input.unlearned:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-EXTRA_TABLES["left_tables"] = (
-    "What is left",
-    ["membership"],
-    left_files,
-)
 
 
 # The targets of this room.
@@ -59,13 +51,6 @@ rule task_scores:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-EXTRA_TABLES["task_table"] = (
-    "What is left",
-    ["tasks"],
-    task_files,
-)
-
-
 rule tasks:
     input:
         paths.TABLE.replace("{table}", "tasks"),
@@ -93,9 +78,3 @@ rule relearn:
         " --unlearned {input.unlearned:q} --out {output.out:q}"
         " --texts {output.texts:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-# A table of the target `unlearning`.
-if config["probe"]["relearning"]:
-
-    EXTRA_TABLES["relapse"] = ("Unlearning", ["relapse"], relapse_files)

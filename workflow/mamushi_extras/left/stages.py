@@ -3,17 +3,16 @@ little training brings back."""
 
 import os
 import re
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 from mamushi.config import arms, grid
-from mamushi.config.kinds import Config, Settings, refuse, setting
+from mamushi.config.kinds import Config, refuse, setting
 from mamushi.config.sections import Shortened
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, Trains, join_passes, open_arm
+from mamushi.stages.publish import Needs, Published
 from mamushi_extras.left.adds import Relearning
 
 TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
@@ -87,31 +86,13 @@ def model_files(axes: Config, pattern: str) -> list[str]:
     return base + grid.expand(axes, pattern, names)
 
 
-def left_files(config: Config) -> list[str]:
-    """Return what all models make of single forget texts, and the lists that they are without."""
-    axes = config["left"]
-    refuse(grid.hindrances(config, axes))
-    return model_files(axes, paths.MEMBERSHIP) + grid.expand(axes, paths.REMOVAL)
-
-
-class LeftTables(Settings):
-    """The cells, and the arms that are asked about by model."""
-
-    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "left"))
-    arms: dict[str, list[str]] = setting(arms_asked)
-
-
-def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: LeftTables, job: Job) -> None:
-    """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
-    from mamushi.io.tables import publish
-    from mamushi_extras.left.attacks import membership_rows
-    from mamushi_extras.left.schemas import MEMBERSHIP
-
-    rows: list[dict[str, Any]] = []
-    for dataset, model in product(settings.grid["datasets"], settings.grid["models"]):
-        axes = {**settings.grid, "datasets": [dataset], "models": [model]}
-        rows += membership_rows([*grid.cells(axes)], settings.arms[model], root)
-    publish(out_folder, [(MEMBERSHIP, rows)], job.origin)
+def left(config: Config) -> Needs:
+    """Return what all models make of single forget texts, and the lists that they are without; the
+    cells, and the arms that are asked about by model."""
+    refuse(grid.hindrances(config, config["left"]))
+    axes = grid.axes(config, "left")
+    files = model_files(axes, paths.MEMBERSHIP) + grid.expand(axes, paths.REMOVAL)
+    return files, {"grid": axes, "arms": arms_asked(config)}
 
 
 def task_digests(config: Config) -> dict[str, str]:
@@ -190,44 +171,12 @@ def task_scores(
     write_table(out, TASK_SCORES, rows, metadata={**job.origin, "lm_eval": version("lm_eval")})
 
 
-def task_files(config: Config) -> list[str]:
+def tasks(config: Config) -> Needs:
     """Return what all models reach in tasks. Raises ``UserError`` where no task is named."""
     refuse([] if config["tasks"]["names"] else ["tasks.names: names no task"])
     refuse(grid.hindrances(config, config["tasks"]))
-    return model_files(config["tasks"], paths.TASK_ANSWERS)
-
-
-class TaskTable(Settings):
-    """Of which models the tasks are collected."""
-
-    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "tasks"))
-
-
-def task_table(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: TaskTable, job: Job
-) -> None:
-    """Collect what the models of all cells reach in tasks, beside the gold model of their seed.
-    Raises ``KeyError`` for a file of other tasks than gold's, and as ``read_table``."""
-    from mamushi.errors import located
-    from mamushi.io.tables import publish, read_table
-    from mamushi_extras.left.attacks import columns_of
-    from mamushi_extras.left.schemas import TASK_SCORES, TASKS
-
-    def scores(cell: dict[str, Any], arm: str) -> dict[Any, dict[str, Any]]:
-        path = paths.under(root, paths.TASK_ANSWERS, **cell, arm=arm)
-        rows = read_table(path, TASK_SCORES).to_pylist()
-        return {tuple(row[key] for key in ("task", "metric", "filter")): row for row in rows}
-
-    rows = []
-    for path in model_files(settings.grid, paths.TASK_ANSWERS):
-        cell = {**(paths.wildcards(paths.TASK_ANSWERS, path) or {})}
-        name = cell.pop("arm")
-        cell = {key: cell[key] for key in ("dataset", "model", "seed")}
-        reached, gold = scores(cell, name), scores(cell, "gold")
-        about = {**cell, "seed": int(cell["seed"]), **columns_of(arms.Arm.parse(name))}
-        with located(path):
-            rows += [{**about, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
-    publish(out_folder, [(TASKS, rows)], job.origin)
+    files = model_files(grid.axes(config, "tasks"), paths.TASK_ANSWERS)
+    return files, {"files": files}
 
 
 class Relearn(OpenedArm):
@@ -278,35 +227,27 @@ def relearn(
     write_table(out, RELEARNING_CURVE, curve, metadata=job.origin)
 
 
-def relapse_files(config: Config) -> list[str]:
-    """Return how fast the probed models, their starts and gold relearn."""
+def relapse(config: Config) -> Needs:
+    """Return how fast the probed models, their starts and gold relearn, if any is to; their axes,
+    and the endpoints that unlearning starts from, by model."""
     refuse(grid.hindrances(config, config["probe"]))
     probe = grid.axes(config, "probe")
-    needed = grid.expand(probe, paths.EXAMPLES) + grid.expand(probe, paths.NLL, ["gold"])
-    for model, start in grid.starts(config, "probe").items():
+    if config["probe"]["relearning"] is None:
+        probe["models"] = []
+    files = grid.expand(probe, paths.EXAMPLES) if probe["models"] else []
+    files += grid.expand(probe, paths.NLL, ["gold"])
+    starts = {model: arms.starting_endpoint(config, model) for model in probe["models"]}
+    for model, start in starts.items():
         axes = {**probe, "models": [model]}
-        needed += grid.expand(axes, paths.PERPLEXITY, [start])
+        files += grid.expand(axes, paths.PERPLEXITY, [start])
         for pattern in (paths.RELEARNING, paths.RELEARNED):
-            needed += grid.expand(axes, pattern, [start, "gold", arms.RETRAINED, arms.UNLEARNED])
-    return needed
+            files += grid.expand(axes, pattern, [start, "gold", arms.RETRAINED, arms.UNLEARNED])
+    return files, {"grid": probe, "starts": starts}
 
 
-class Relapse(Settings):
-    """Axes of the models that relearn, and ``starts``, the endpoints that unlearning starts from,
-    by model."""
-
-    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "probe"))
-    starts: dict[str, str] = setting(lambda config: grid.starts(config, "probe"))
-
-
-def relapse(*, root: Path = paths.RESULTS, out_folder: Output, settings: Relapse, job: Job) -> None:
-    """Collect what comes back by a little training, beside gold."""
-    from mamushi.io.tables import publish
-    from mamushi_extras.effects.cohort import cohorts
-    from mamushi_extras.left.relapse import relapse_rows
-    from mamushi_extras.left.schemas import RELAPSE
-
-    rows: list[dict[str, Any]] = []
-    for cohort in cohorts(settings.grid, root):
-        rows += relapse_rows(cohort, settings.grid, settings.starts[cohort.model])
-    publish(out_folder, [(RELAPSE, rows)], job.origin)
+ROOM = "mamushi_extras.left"
+TABLES = {
+    "left_tables": Published("What is left", ("membership",), f"{ROOM}.attacks", left),
+    "task_table": Published("What is left", ("tasks",), f"{ROOM}.tasks", tasks),
+    "relapse": Published("Unlearning", ("relapse",), f"{ROOM}.relapse", relapse),
+}

@@ -19,16 +19,21 @@ Three of the paper's corollaries need a correction, and are not measured:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mamushi.evidence.frontier import Array, log_odds, phi
+from mamushi.evidence.frontier import Array, log_odds, phi, read_truth
+from mamushi.io import paths, schemas
+from mamushi.io.columns import Table
+from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import budget_size
+from mamushi_extras.theory.schemas import THEORY
 
 FEW = 12
 """Texts of which all sets are tried."""
@@ -85,6 +90,25 @@ class Population:
         removed = np.zeros(len(score), dtype=np.bool_)
         removed[np.argsort(-score, kind="stable")[:k]] = True
         return removed
+
+
+def tables(
+    root: Path, cells: Iterable[Mapping[str, Any]], budgets: Sequence[float], selector: str
+) -> dict[Table, list[_Row]]:
+    """Return the table of cells whose exact ratio is known: what the paper proves beside its
+    bounds."""
+    rows: list[_Row] = []
+    for cell in cells:
+        calibrated = paths.under(root, paths.CALIBRATED, **cell)
+        estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
+        ratio = read_truth(paths.under(root, paths.EXAMPLES, **cell), estimate["id"])
+        if ratio is None:
+            continue
+        forget = np.array(estimate["domain"].to_pylist()) == FORGET
+        log_ratio = np.asarray(estimate["log_ratio"].to_numpy(), dtype=np.float64)
+        texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
+        rows += [{**cell, "selector": selector, **row} for row in theory_rows(texts, budgets)]
+    return {THEORY: rows}
 
 
 def theory_rows(population: Population, budgets: Iterable[float]) -> list[_Row]:
