@@ -10,8 +10,7 @@ import sys
 # Importing torch and transformers makes hundreds of thousands of objects that live to the end, and
 # collecting among them at every 700th costs a fifth of a stage's start.
 gc.set_threshold(100_000, 50, 50)
-statuses: list[int] = []
-"""The exit code, once it is known."""
+statuses: list[int] = []  # The exit code, once it is known.
 
 
 def main() -> int:
@@ -19,7 +18,6 @@ def main() -> int:
     server = os.environ.get("MAMUSHI_WARM", "off")
     try:
         if server not in ("off", "server"):
-            # Of the run that has set it.
             warm = importlib.import_module("mamushi_cluster.warm")
             if (answer := warm.run_in_server(sys.argv[1:], server)) is not None:
                 return answer
@@ -48,7 +46,6 @@ def _exit_at_once() -> None:
     """End the process at once. Taking apart what was imported takes a second with torch, and once
     in some thousand times a library's threads end it with "terminate called" when all is done."""
     with contextlib.suppress(OSError, ValueError):
-        # What is lost here was told by the command.
         sys.stdout.flush()
         sys.stderr.flush()
     if statuses:

@@ -78,12 +78,11 @@ def _report(name: str, error: BaseException) -> int:
     """Print why a command ended, in one line, and return its exit code: 2 for a user's mistake,
     with what to do, else 1, with what the library said, the files and rows at which it did (the
     exception's notes), and where its traceback is."""
-    status, said, number = 2, error_line(error), getattr(error, "errno", None)
+    status, said = 2, error_line(error)
     # Known by name, so that stages without torch need not import it.
     if type(error).__name__ == "OutOfMemoryError":
-        lower = "execution.micro_batch_size and execution.batch_tokens"
-        said = f"out of GPU memory; lower {lower}"
-    elif number in DISK_FULL:
+        said = "out of GPU memory; lower execution.micro_batch_size and execution.batch_tokens"
+    elif getattr(error, "errno", None) in DISK_FULL:
         said = f"no space left ({error}); free some space and run the same command again"
     elif isinstance(error, OSError) and error.filename is not None:
         said = f"{error.filename}: {str(error.strerror).lower()}"
@@ -104,8 +103,7 @@ def commands() -> dict[str, Path]:
 
 
 def run_command(name: str, words: Sequence[str]) -> int:
-    """Run a command for people; return its exit code. Raises ``UserError`` for words that it does
-    not take."""
+    """Run a command for people; return its exit code. Raises ``UserError`` for unknown words."""
     from cyclopts import App, CycloptsError, Parameter
 
     module, as_json = import_file(commands()[name]), "--json" in words
