@@ -83,16 +83,11 @@ def frontier(
 
 def write_frontiers(root: Path, rows: list[dict[str, Any]]) -> None:
     """The frontier file of each seed, as the stage leaves it."""
-    extra = ["gain", "gain_low", "gain_high"]
     for seed in {row["seed"] for row in rows}:
         ours = [row for row in rows if row["seed"] == seed]
-        relative: dict[str, dict[str, list[float]]] = {}
-        for row in ours:
-            curves = relative.setdefault(row["selector"], {key: [] for key in extra})
-            for key in extra:
-                curves[key].append(row[key])
+        gains = [{key: row[key] for key in ("gain", "gain_low", "gain_high")} for row in ours]
         table = pa.Table.from_pylist(ours, schema=schemas.FRONTIER.schema)
         cell = {"dataset": ours[0]["dataset"], "model": ours[0]["model"], "seed": seed}
         path = paths.under(root, paths.FRONTIER, **cell)
-        metadata = {"relative": relative, "verdict": {"withheld": ours[0]["withheld"]}}
+        metadata = {"gains": gains, "verdict": {"withheld": ours[0]["withheld"]}}
         write_table(path, schemas.FRONTIER, table, metadata=metadata)

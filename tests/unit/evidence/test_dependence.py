@@ -84,7 +84,7 @@ def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:
         one, s = np.repeat(forget, times), np.repeat(score, times)
         order = removal_order(scores_table(s, one))
         scores = RatioScores(s, one, np.zeros(len(s), np.int64), groups=groups)
-        row = frontier_rows(scores, {"own": order}, [0.5], 150, 0)[0][1]
+        row = frontier_rows(scores, {"own": order}, [0.5], 150, 0)[1]
         value, low, high = (row[f"removal{end}"] for end in ENDS)
         return high - low, value - low
 

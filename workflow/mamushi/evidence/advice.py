@@ -38,11 +38,8 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     """Read the rows of one run's ``frontier``, each with its ``gain`` with bands, and ``withheld``,
     the reason why it can carry no budget."""
     rows, stored = read_table(path, schemas.FRONTIER).to_pylist(), read_metadata(path)
-    for name, gains in stored["relative"].items():
-        for i, row in enumerate(row for row in rows if row["selector"] == name):
-            row |= {key: values[i] for key, values in gains.items()}
-            row["withheld"] = stored["verdict"]["withheld"]
-    return rows
+    withheld, pairs = stored["verdict"]["withheld"], zip(rows, stored["gains"], strict=True)
+    return [{**row, **gain, "withheld": withheld} for row, gain in pairs]
 
 
 def read_results(

@@ -167,13 +167,13 @@ def frontier_rows(
     resamples: int,
     seed: int,
     truth: Doubles | None = None,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets, and by
-    ranking the gain, by which the advisor goes: its 95% bands do not follow from the curve's.
+) -> list[dict[str, Any]]:
+    """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets, each
+    with the ``gain``, by which the advisor goes: its 95% band does not follow from the removal's.
 
     In each resample of examples the ratio is calibrated anew, and one of the pairs of halves says
     what the scores have lost. It is evaluated without that loss, which halves can overstate, and
-    with it and ``LOSS_SLACK`` more; a band spans the percentiles of both. An end is NaN where it
+    with it and ``LOSS_SLACK`` more; a band spans the percentiles of both. An end is null where it
     rests on resamples in which removing all gains nothing. By the exact log ratio ``truth`` (n,)
     both are of the forget texts alone, since p2 = p1 e^-l.
     """
@@ -189,26 +189,23 @@ def frontier_rows(
             for name, order in rankings.items():
                 drawn[name][side, which] = curve.at(order, counts, weights)
     ratio, lost, *_ = scores.estimate()
-    curve, rows, relative = Frontier(ratio, scores.forget, lost), [], {}
+    curve, rows = Frontier(ratio, scores.forget, lost), []
     for name, order in rankings.items():
         removed, preserved = curve.at(order, counts)
         near, far_preserved, far_removed = drawn[name]
         by_removal = removed, near[:, 0], far_removed[:, 0]
-        gains = _band(scores, "gain", *map(gain, by_removal))
-        relative[name] = {
-            end: [None if np.isnan(x) else x for x in values.tolist()]
-            for end, values in gains.items()
-        }
-        columns = {"beta": betas, "removed": counts, **_band(scores, "removal", *by_removal)}
+        columns: dict[str, Any] = {"beta": betas, "removed": counts}
+        columns |= _band(scores, "removal", *by_removal)
         columns |= _band(scores, "preservation", preserved, near[:, 1], far_preserved[:, 1])
+        columns |= _band(scores, "gain", *map(gain, by_removal))
         if truth is not None:
             exact = Frontier(truth, scores.forget).at(order._replace(region=None), counts)
             columns |= zip(("removal_true", "preservation_true"), exact, strict=True)
         rows += [{"selector": name, **row} for row in pa.table(columns).to_pylist()]
-    return rows, relative
+    return rows
 
 
-def _band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[str, Array]:
+def _band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[str, pa.Array]:
     """Return a value (B,) and the ends of its band by their names, from resamples (R, B)."""
     with np.errstate(invalid="ignore"):
         # A resample in which removing all gains nothing reaches no share.
@@ -218,7 +215,8 @@ def _band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[s
     low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
     around = np.array([np.minimum(value, low), np.maximum(value, high)])
     curves = value, *scores.widen(value, around)
-    return {name + end: curve for end, curve in zip(ENDS, curves, strict=True)}
+    pairs = zip(ENDS, curves, strict=True)
+    return {name + end: pa.array(curve, from_pandas=True) for end, curve in pairs}
 
 
 def read_truth(examples: str | Path, ids: pa.ChunkedArray) -> Doubles | None:

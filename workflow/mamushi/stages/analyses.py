@@ -97,7 +97,7 @@ def frontier(
     bands, and by the exact ratio where ``examples`` have it. ``scores`` are in the order of the
     settings' ``selectors``; ``ratio`` and ``refits`` are of the one that estimates the ratio."""
     from mamushi.evidence.calibration import read_scores
-    from mamushi.evidence.frontier import frontier_rows, read_truth, removal_order
+    from mamushi.evidence.frontier import ENDS, frontier_rows, read_truth, removal_order
     from mamushi.evidence.manifest import read_calibrated
 
     rankings = {
@@ -108,11 +108,12 @@ def frontier(
     }
     estimated = read_scores(ratio, refits, read_calibrated(calibrated).groups)
     truth = read_truth(examples, parquet.read_table(ratio, schemas.SCORES, ["id"])["id"])
-    points, relative = frontier_rows(
+    points = frontier_rows(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed, truth
     )
+    gains = [{f"gain{end}": point.pop(f"gain{end}") for end in ENDS} for point in points]
     verdict = parquet.read_metadata(calibrated)["verdict"]
-    metadata = {"provenance": job.origin, "verdict": verdict, "relative": relative}
+    metadata = {"provenance": job.origin, "verdict": verdict, "gains": gains}
     rows = [{**settings.cell, **point} for point in points]
     parquet.write_table(out, schemas.FRONTIER, rows, metadata=metadata)
 
