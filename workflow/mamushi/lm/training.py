@@ -113,6 +113,7 @@ class Descent:
         return peak
 
 
+@dataclass
 class Training:
     """Trains the parameters of the objective's model that require a gradient, in place.
 
@@ -121,24 +122,22 @@ class Training:
     never stopped.
     """
 
-    def __init__(
-        self,
-        objective: Objective,
-        descent: Descent,
-        total: int,
-        accelerator: Accelerator,
-        checkpoint: Checkpoint | None = None,
-    ) -> None:
-        self.objective, self.descent, self.total = objective, descent, total
-        self.accelerator, self.checkpoint = accelerator, checkpoint
+    objective: Objective
+    descent: Descent
+    total: int
+    accelerator: Accelerator
+    checkpoint: Checkpoint | None = None
+
+    def __post_init__(self) -> None:
+        objective, accelerator = self.objective, self.accelerator
         self.trained = {n: p for n, p in objective.model.named_parameters() if p.requires_grad}
-        optimizer = descent.optimizer(self.trained.values())
+        optimizer = self.descent.optimizer(self.trained.values())
         after = ("tokens", "tokens_per_second", "learning_rate", "gradient_norm", "seconds")
         self.log: Log = {name: [] for name in ("step", "epoch", *objective.losses, *after)}
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
         """Steps that are not yet logged, and their losses."""
-        if checkpoint is not None:
-            checkpoint.restore(self.trained, optimizer, self.log)
+        if self.checkpoint is not None:
+            self.checkpoint.restore(self.trained, optimizer, self.log)
         self.module = accelerator.prepare_model(objective.module, evaluation_mode=True)
         self.optimizer = accelerator.prepare_optimizer(optimizer)
         self.optimizer.zero_grad(set_to_none=True)

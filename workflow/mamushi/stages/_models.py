@@ -92,17 +92,12 @@ def open_arm(
     return model, accelerator
 
 
-def state_of(card: Path) -> Path:
-    """Return the checkpoint from which a killed training goes on."""
-    return card.with_name(f"{card.name}.state")
-
-
 def checkpoint_of(card: Path, job: Job) -> Checkpoint:
-    """Return where the state of a job's training is kept, beside its card."""
+    """Return from where a job's training goes on if it is killed: a file beside its card."""
     from mamushi.lm.storage import Checkpoint
 
-    seconds = float(job.execution.checkpoint_seconds)
-    return Checkpoint(state_of(card), fingerprint(job.origin), seconds)
+    state, seconds = card.with_name(f"{card.name}.state"), float(job.execution.checkpoint_seconds)
+    return Checkpoint(state, fingerprint(job.origin), seconds)
 
 
 def finish_training(
@@ -126,7 +121,7 @@ def finish_training(
         how = files["evaluation"], job.execution.model_dump_json()
         job_of(stages()["evaluate"], of_evaluate, *how).run()
     if not IS_SECONDARY:
-        state_of(files["card"]).unlink(missing_ok=True)
+        checkpoint_of(files["card"], job).path.unlink(missing_ok=True)
 
 
 def join_passes(

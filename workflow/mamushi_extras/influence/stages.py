@@ -5,7 +5,7 @@ from functools import partial
 
 from mamushi.config.kinds import setting
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import checkpoint_of, state_of
+from mamushi.stages._models import checkpoint_of
 from mamushi.stages.select import Score, rank_pool
 from mamushi.stages.train import FineTune
 
@@ -49,7 +49,7 @@ def influence(
     from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
     from mamushi_extras.tokens.stages import read_token_pool
 
-    training, state = settings.training, state_of(out)
+    training, checkpoint = settings.training, checkpoint_of(out, job)
     points = out.with_name(f"{out.name}.points")
     pool = read_token_pool(examples, tokens, training.max_length)
     device.reproducible(settings.seed)
@@ -61,7 +61,7 @@ def influence(
     if settings.trained_before:
         values, metadata = measure_at_weights(*read, settings.batches, *how)
     else:
-        resumed = (points, checkpoint_of(out, job))
+        resumed = (points, checkpoint)
         values, metadata = measure_along_training(*read, settings.points, *how, *resumed)
     texts = pool.texts
     fold = metadata.pop("fold", None)
@@ -73,7 +73,7 @@ def influence(
     }
     write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **metadata})
     accelerator.wait_for_everyone()
-    for path in (points, state):
+    for path in (points, checkpoint.path):
         path.unlink(missing_ok=True)
 
 
