@@ -36,6 +36,7 @@ from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import NORMAL, clusters_of
+from mamushi.selection.pool import Scored
 from mamushi.selection.refits import HALVES, WHOLE_REFIT, read_refits
 from mamushi.selection.scores import scored_of
 
@@ -92,10 +93,10 @@ class RatioScores:
         else:
             ratio = platt(score, forget, fold, weights)
             halves = [halves[which % len(halves)]] if halves else []
-        own = discrimination(score, score, forget, fold, weights)
+        reached = discrimination(score, score, forget, fold, weights)
         learned = [discrimination(a, b, forget, folds, weights) for a, b, folds in halves]
-        learnable = float(np.median(learned)) if learned else own
-        kept = own / learnable if learnable > 0 else 0.0
+        learnable = float(np.median(learned)) if learned else reached
+        kept = reached / learnable if learnable > 0 else 0.0
         level1, level2 = (np.average(ratio[of], weights=weights[of]) for of in (forget, ~forget))
         jeffreys = max(float(level1 - level2), 0.0)
         share = max(kept, 1 / (1 + MOST_LOST)) if learned else 1.0
@@ -195,10 +196,11 @@ def read_scores(
         n, ids = len(table), read_table(refits, schemas.REFITS, ["id"])["id"]
         if len(ids) % n or ids.slice(0, n) != table["id"]:
             raise other_examples(refits, path)
-    own, forget = scored_of(table), np.asarray(pc.equal(table["domain"], FORGET))
-    parts, again = (WHOLE_REFIT, *HALVES), read_refits(refits)
-    whole, first, second = ([scored for of, _, scored in again if of == part] for part in parts)
-    pairs = zip(first, second, strict=True)
+    scored, forget = scored_of(table), np.asarray(pc.equal(table["domain"], FORGET))
+    by_part: dict[str, list[Scored]] = {name: [] for name in (WHOLE_REFIT, *HALVES)}
+    for name, _, refit in read_refits(refits):
+        by_part[name].append(refit)
+    pairs = zip(*(by_part[half] for half in HALVES), strict=True)
     halves = [(a.scores, b.scores, a.fold) for a, b in pairs if a.fold is not None]
-    by_refit = [scored.scores for scored in whole]
-    return RatioScores(own.scores, forget, own.fold, halves, groups, by_refit)
+    again = [refit.scores for refit in by_part[WHOLE_REFIT]]
+    return RatioScores(scored.scores, forget, scored.fold, halves, groups, again)

@@ -129,9 +129,10 @@ def _tasks(
         if most is not None and len(train) > most:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
             train = train[draw_sample(pool.forget[train], most, rng)]
-        held, standard = np.flatnonzero(fold == i), totals.standard([j for j in range(k) if j != i])
-        of_task = (*standard, derive_seed(seed, i, *draw), pool.groups)
-        task = Task(pool.embeddings, pool.forget, train, held, *of_task)
+        standard = totals.standard([j for j in range(k) if j != i])
+        rows = (train, np.flatnonzero(fold == i))
+        fold_seed = derive_seed(seed, i, *draw)
+        task = Task(pool.embeddings, pool.forget, *rows, *standard, fold_seed, pool.groups)
         for step in pool.fold_steps:
             task = step(task, pool)
         yield task

@@ -32,8 +32,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     means, kind = centroids(pool), settings["covariance"]
     densities = []
     for domain, mu in zip((pool.forget, ~pool.forget), means, strict=True):
-        own = {name: getattr(pool, name)[domain] for name in ("ids", "forget", "embeddings")}
-        densities.append(estimate_covariance(replace(pool, **own), mu, mu, kind))
+        arrays = {name: getattr(pool, name)[domain] for name in ("ids", "forget", "embeddings")}
+        densities.append(estimate_covariance(replace(pool, **arrays), mu, mu, kind))
     scores = np.zeros(len(pool.ids))
     for rows, x in pool.blocks(least=pool.width):
         # log N(x; mean, Sigma), but for d/2 log 2 pi.
