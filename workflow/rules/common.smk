@@ -88,11 +88,8 @@ hooks.share(
 
 
 def settings(stage, *names, **fixed):
-    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names.
-
-    Made when a job asks, and once for all jobs that share those wildcards: 2,160 models are
-    retrained with 30 settings.
-    """
+    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names, made
+    once for all jobs that share them: 2,160 models are retrained with 30 settings."""
 
     @cache
     def text(*values):
@@ -106,9 +103,9 @@ def trained_files(arm, is_kept=config["keep_checkpoints"]):
     """Outputs of a job that trains `arm`. Where its tensors are not kept, they are deleted when all
     that reads them is there, and the job measures the model itself: see `evaluation_of`.
     """
-    files = {"tensors": paths.TRAINED, "log_table": paths.TRAIN_LOG, "card": paths.CARD}
-    files |= {"perplexity": paths.PERPLEXITY, "nll": paths.NLL}
-    files = {name: path.replace("{arm}", arm) for name, path in files.items()}
+    kinds = {"tensors": paths.TRAINED, "log_table": paths.TRAIN_LOG, "card": paths.CARD}
+    kinds |= {"perplexity": paths.PERPLEXITY, "nll": paths.NLL}
+    files = {kind: path.replace("{arm}", arm) for kind, path in kinds.items()}
     if is_kept:
         return {**files, "perplexity": [], "nll": []}
     return {**files, "tensors": temp(files["tensors"])}
@@ -120,10 +117,8 @@ def evaluation_of(arm):
     return [] if config["keep_checkpoints"] else settings("evaluate", "model", arm=arm)
 
 
-@cache
-def files_of_arm(model, name):
-    """The files of an arm by their kinds, in any cell of a model."""
-    return arms.arm_files(config, model, name)
+# The files of an arm by their kinds, in any cell of a model.
+files_of_arm = cache(partial(arms.arm_files, config))
 
 
 def arm_files(*kinds, arm="{arm}"):

@@ -1,7 +1,5 @@
 # The inference section in the representation space of the contaminated model: the one table that
 # every selector reads. A model that is declared contaminated embeds as it is.
-
-
 rule embed:
     input:
         **arm_files("model_card", "tokens", "trained", arm="contaminated"),

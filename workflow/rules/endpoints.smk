@@ -1,8 +1,6 @@
 # The fine-tunes that all selectors of a run share. Contaminated is trained on the contamination
 # section and does the embedding; beta 0 and gold, the two ends of every curve, on the inference
 # section with and without its forget texts.
-
-
 rule endpoint:
     input:
         **arm_files("model_card", "tokens", arm="{role}"),

@@ -1,6 +1,4 @@
 # Perplexity of the models that are kept, on the static held-out sets of both domains.
-
-
 rule evaluate:
     input:
         **arm_files("model_card", "tokens", "trained", "unlearned"),
@@ -11,11 +9,7 @@ rule evaluate:
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}.log",
     wildcard_constraints:
-        arm=(
-            ANY_ARM
-            if config["keep_checkpoints"]
-            else "|".join([*arms.ENDPOINTS, "[^/]+/lists/[^/]+"])
-        ),
+        arm=ANY_ARM if config["keep_checkpoints"] else "[^/]+(?:/lists/[^/]+)?",
     conda:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)

@@ -2,11 +2,6 @@
 import shutil
 
 
-def begin():
-    """Before the first job of a run, which a dry run does without."""
-    explained(hooks.begin, config)
-
-
 def end(succeeded):
     """After the last job of a run. What only saved time goes; a run that failed leaves it for the
     next one."""
@@ -16,17 +11,17 @@ def end(succeeded):
         sweeps = any(job.rule.name.endswith("half_gap") for job in workflow.dag.jobs)
         curves = published()["half_gap"].needs
         if sweeps and not all(map(os.path.exists, curves(config)[0])):
-            do = "run the same command again"
-            print(f"finer budgets are still to be measured: {do}", file=sys.stderr)
+            words = "finer budgets are still to be measured: run the same command again"
+            print(words, file=sys.stderr)
     hooks.end(workflow.overwrite_configfiles)
 
 
-# For a workflow that imports this one: Snakemake skips hooks of a module.
-hooks.started, hooks.ended = begin, end
+# For a workflow that imports this one, too: Snakemake skips hooks of a module.
+hooks.started, hooks.ended = partial(explained, hooks.begin, config), end
 
 
 onstart:
-    begin()
+    hooks.started()
 
 
 onsuccess:

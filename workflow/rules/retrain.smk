@@ -1,6 +1,4 @@
 # A fresh base model, fine-tuned on the inference section less what a removal list names.
-
-
 rule retrain:
     input:
         **arm_files("model_card", "tokens", "removal", "spans", arm=arms.RETRAINED),
@@ -22,5 +20,4 @@ rule retrain:
         " --model-card {input.model_card:q} --removal {input.removal:q} --spans {input.spans:q}"
         " --tensors {output.tensors:q} --log-table {output.log_table:q} --card {output.card:q}"
         " --evaluation {params.evaluation:q} --perplexity {output.perplexity:q}"
-        " --nll {output.nll:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        " --nll {output.nll:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -36,7 +36,7 @@ rule studies:
 
 
 # The first seed's cells, which figures of a cell show.
-FIRST = {**GRID, "seeds": GRID["seeds"][:1]}
+FIRST = {**GRID, "seeds": GRID["seeds"][:1], "figures": figures_of("cell")}
 
 
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
@@ -44,8 +44,7 @@ rule evidence:
     input:
         tables_of("Evidence"),
         expand(paths.FIGURE, figure=figures_of("evidence")),
-        grid.expand({**FIRST, "figures": figures_of("cell")}, paths.CELL_FIGURE),
-        [grid.expand(FIRST, page) for page in OF_EVIDENCE],
+        [grid.expand(FIRST, file) for file in (paths.CELL_FIGURE, *OF_EVIDENCE)],
 
 
 # What each unlearner needs to recover half of the gap, and what its models say.

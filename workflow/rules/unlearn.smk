@@ -25,8 +25,7 @@ rule unlearn:
         " --removal {input.removal:q} --spans {input.spans:q}"
         " --tensors {output.tensors:q} --log-table {output.log_table:q} --card {output.card:q}"
         " --evaluation {params.evaluation:q} --perplexity {output.perplexity:q}"
-        " --nll {output.nll:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        " --nll {output.nll:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # All of the forget set: the end that the curves of every selector share.

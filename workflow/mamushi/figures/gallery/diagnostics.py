@@ -8,8 +8,7 @@ READS = ["scores"]
 
 
 def draw(grid: dict[str, Any], scores: Path) -> Any:
-    """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``); two
-    say so where retain texts have no score."""
+    """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``)."""
     import numpy as np
     import pandas as pd
     import seaborn as sns
@@ -22,28 +21,27 @@ def draw(grid: dict[str, Any], scores: Path) -> Any:
     from mamushi.io.names import label
 
     read = read_scores(scores)
-    numbers = diagnostics.diagnose(read)
+    numbers, note = diagnostics.diagnose(read), f": {label(grid['selector'])}"
     rows = pd.DataFrame({"score": read.score, "domain": np.where(read.forget, *DOMAINS)})
-    means = rows.groupby("domain").score.mean().dropna()
+    means = rows.groupby("domain").score.mean()
     forget = np.sort(read.score[read.forget])[::-1]
     share = (np.arange(len(forget)) + 0.5) / len(forget)
-    titles = ["(a) scores", "(b) ROC: no retain scores", "(c) calibration: no retain scores"]
-    titles.append("(d) mean {forget_mean:.2f}, sd {forget_sd:.2f}, ties {ties} of {n_forget:,}")
-    even: tuple[Any, ...] = ("_reference", [0, 1], [0, 1])
-    rates, shares = [even], [even]
-    if not np.isnan(read.score).any():
-        titles[:3] = ["(a) $D_F$ = {fisher:.2f}", "(b) AUC {auc:.3f}", "(c) ECE = {ece:.3f}"]
-        rates.append(("_both", *roc_curve(read.forget, read.score)[:2]))
-        shares.append(("_both", *diagnostics.reliability(read.score, read.forget)[:2]))
-    levels = [(name, [mean, mean], [0, 0.1]) for name, mean in means.items()]
-    drawings = (levels, rates, shares, [("forget", share, forget)])
-    titles = [title.format(**numbers) for title in titles]
-    panels = lines(grid, dict(zip(titles, drawings, strict=True)), f": {label(grid['selector'])}")
+    predicted, observed, _ = diagnostics.reliability(read.score, read.forget)
+    even = ("_reference", [0, 1], [0, 1])
+    drawings: dict[str, list[tuple[Any, ...]]] = {
+        "(a) $D_F$ = {fisher:.2f}": [(name, [x, x], [0, 0.1]) for name, x in means.items()],
+        "(b) AUC {auc:.3f}": [even, ("_both", *roc_curve(read.forget, read.score)[:2])],
+        "(c) ECE = {ece:.3f}": [even, ("_both", predicted, observed)],
+        "(d) mean {forget_mean:.2f}, sd {forget_sd:.2f}, ties {ties} of {n_forget:,}": [
+            ("forget", share, forget)
+        ],
+    }
+    titled = {title.format(**numbers): panel for title, panel in drawings.items()}
+    panels = lines(grid, titled, note)
     first, second, third, fourth = panels.values()
     look = {"hue": "domain", "palette": TONES, "legend": False, "element": "step", "bins": 50}
     sns.histplot(rows, x="score", ax=first, stat="density", common_norm=False, **look)
-    for _, predicted, observed in shares[1:]:
-        sns.scatterplot(x=predicted, y=observed, ax=third, color=TONES["_both"])
+    sns.scatterplot(x=predicted, y=observed, ax=third, color=TONES["_both"])
     first.set(xlabel="score", ylabel="density")
     second.set(xlabel="false positive rate", ylabel="true positive rate")
     third.set(xlabel="predicted probability of forget", ylabel="observed share")
