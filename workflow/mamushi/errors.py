@@ -14,8 +14,6 @@ class UserError(Exception):
 
     def __init__(self, problem: str, *, where: object = None, do: str | None = None) -> None:
         self.problem = problem
-        self.where = where
-        self.do = do
         line = problem if where is None else f"{where}: {problem}"
         if do is not None:
             line += f" {do}" if line.endswith("?") else f"; {do}"

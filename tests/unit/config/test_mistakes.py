@@ -20,8 +20,6 @@ datasets.jigsaw.kind = "jig"
     datasets.jigsaw.kind: 'jig' is not allowed; did you mean 'jigsaw'? known are: jigsaw,
 selectors.anti_mamushi = {"of": "token_random"}
     selectors.anti_mamushi.of: 'token_random' ranks tokens; name a selector of texts
-selectors.mamushi = {"folds": 1}
-    selectors.mamushi.folds: Input should be greater than or equal to 2 (got 1)
 datasets.mine = {"kind": "table"}
     datasets.mine.forget: Field required
 datasets.jigsaw.sections.inference = 1.0
@@ -32,8 +30,6 @@ datasets.jigsaw.path = "raw/{jigsaw}"
     datasets.jigsaw.path: what stands in braces is a wildcard
 unlearning = {"selectors": ["token_random"], "unlearners": ["salun", "tilt"]}
     unlearning.selectors[0]: 'token_random' ranks tokens, and 'tilt' unlearns whole texts alone
-datasets.jigsaw.sections = {evaluation: 1}
-    datasets.jigsaw.sections: no inference section, whose texts are ranked
 """
 """A change of config.yaml, and how the line begins that tells of it."""
 

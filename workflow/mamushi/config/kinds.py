@@ -1,5 +1,5 @@
-"""What a configuration is declared with: sections, types of keys, lines of mistakes; and
-settings, which are what a stage takes of it."""
+"""What a configuration is declared with: sections, what rooms add, types of keys, lines of
+mistakes; and settings, which are what a stage takes of it."""
 
 import inspect
 import json
@@ -43,9 +43,6 @@ class Added(NamedTuple):
     check: Callable[[Config], Iterable[str]] = lambda full: ()
     name: Callable[[str], str] = str
     local: Callable[[str], str] = str
-
-
-# Types --------------------------------------------------------------------------------------------
 
 
 def _refuse_repeats(values: list[Any]) -> list[Any]:
@@ -101,9 +98,6 @@ SectionName = Literal["contamination", "inference", "evaluation"]
 Definitions = dict[Name, dict[str, Any]]
 
 
-# Mistakes -----------------------------------------------------------------------------------------
-
-
 def refuse(mistakes: Iterable[str | None]) -> None:
     """Raise ``UserError`` with a line for each mistake, if there is one."""
     if lines := dict.fromkeys(" ".join(line.split()) for line in mistakes if line):
@@ -139,9 +133,6 @@ def _line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
     elif not isinstance(mistake["input"], dict | Section):
         words += f" (got {json.dumps(mistake['input']):.80})"
     return f"{at}{below}: {words}".removeprefix(".")
-
-
-# What a stage takes -------------------------------------------------------------------------------
 
 
 def setting(source: str | Callable[..., Any], default: Any = ...) -> Any:

@@ -138,11 +138,10 @@ class HubModel(Section):
 
 
 class Pretraining(Section):
-    """What the model reads before it is contaminated."""
+    """What the model reads before it is contaminated: contamination sections."""
 
     datasets: Names = Field(description="By name; the tokenizer is trained on them as well.")
-    section: SectionName = key("contamination", "Section of these datasets.")
-    domains: Annotated[list[Domain], SOME, DISTINCT] = key(["forget", "retain"], "Domains of it.")
+    domains: Annotated[list[Domain], SOME, DISTINCT] = key(["forget", "retain"], "Of these texts.")
     epochs: Positive = key(4.0, "Passes over the texts.")
     batch_size: Count = key(8, "Rows a step.")
     learning_rate: Positive = key(0.002, "Peak; after the warm-up it falls to 0 along a cosine.")

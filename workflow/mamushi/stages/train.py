@@ -40,7 +40,7 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     training, texts = settings.pretraining, list[str]()
     for path in examples:
         table = parquet.read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
-        rows = pc.equal(table["section"], training["section"])
+        rows = pc.equal(table["section"], CONTAMINATION)
         rows = pc.and_(rows, pc.is_in(table["domain"], pa.array(training["domains"])))
         texts += table["text"].filter(rows).to_pylist()
     model, tokenizer = tiny.build(settings.sizes, texts, training["seed"])
