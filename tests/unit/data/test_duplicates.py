@@ -79,7 +79,6 @@ def test_near_duplicates_are_those_of_all_pairs(
     threshold: float, rows: int, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where shingles share counters."""
-    monkeypatch.setattr(duplicates, "LEAST_SLOTS", 4)
     monkeypatch.setattr(duplicates, "SLOTS", slots)
     monkeypatch.setattr(duplicates, "ROWS", rows)
     texts = edited(40, 120, np.random.default_rng(0))

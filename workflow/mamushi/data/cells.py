@@ -15,8 +15,7 @@ ROWS = 1024  # Stored at a time: of texts of 2 MB the most that an array holds.
 
 
 class Cells(Sequence[Any]):
-    """The values of an Arrow ``column``, as those of Python; of a column ``is_json`` what its texts
-    mean."""
+    """The values of an Arrow column, as those of Python; where it ``is_json``, what texts mean."""
 
     def __init__(self, column: pa.ChunkedArray, is_json: bool = False) -> None:
         self.column, self.is_json = column, is_json
@@ -37,8 +36,7 @@ class Cells(Sequence[Any]):
 
 def python_values(column: pa.Array) -> list[Any]:
     """Return the values of an Arrow array as those of Python, None for null; a number of fewer than
-    64 bits is the shortest decimal that means it there, as others print it. Raises what
-    ``to_pylist`` raises."""
+    64 bits is the shortest decimal that means it there, as others print it."""
     array = plain(column)
     values: list[Any] = array.to_pylist()
     if array.type in (pa.float16(), pa.float32()):
@@ -79,8 +77,8 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
 
 
 def as_arrow(column: Any) -> pa.ChunkedArray:
-    """Return any column as Arrow has it. Raises ``pa.ArrowException`` for cells of several types,
-    and ``OverflowError`` for a number that no type has."""
+    """Return any column as Arrow has it. Raises what ``pa.array`` raises for cells of several
+    types."""
     if isinstance(column, Cells):
         return pa.chunked_array([[*column]]) if column.is_json else column.column
     return pa.chunked_array([pa.array(column)])

@@ -7,9 +7,8 @@ near duplicates when the Jaccard similarity of their sets of word shingles reach
 scripts without spaces, each character is a word).
 Clusters are the connected components. All similar pairs are found, by a prefix filter (Chaudhuri et
 al. 2006; Bayardo et al. 2007): of shingles sorted by rising frequency, two sets of similarity t
-share one of the |x| - ceil(t |x|) + 1 first of x, and likewise of y. A pair whose first shared
-shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1) (Xiao
-et al. 2008). Shingles are computed a block at a time, twice, and not kept.
+share one of the |x| - ceil(t |x|) + 1 first of x, and likewise of y. Shingles are computed a block
+at a time, twice, and not kept.
 """
 
 import unicodedata
@@ -29,16 +28,14 @@ from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
 ROWS = 1024  # Texts of a block; at most 4096, whose numbers stand above 52 bits of their hashes.
-SLOTS, LEAST_SLOTS = 24, 2**16
-"""Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
+SLOTS = 24  # Counters of shingles for each text; where shingles share one, no pair is lost.
 _SLACK = 1e-9  # By which a bound is loosened, for what rounding makes of t |x|.
 _Places = NDArray[np.int64]
 
 
 class Duplicates(NamedTuple):
-    """Of each text (n,) the first one of its cluster, and why it goes: it is an ``exact`` copy of
-    that one or a ``near`` one, or a ``cross_post``, in a cluster with texts of both domains; empty
-    where it stays."""
+    """Of each text (n,) the first one of its cluster, and why it goes: as its ``exact`` copy, a
+    ``near`` one, or a ``cross_post``, in a cluster of both domains; empty where it stays."""
 
     roots: NDArray[np.int64]
     reasons: NDArray[np.str_]
@@ -52,8 +49,7 @@ def key(text: str) -> str:
 def find_duplicates(
     texts: Sequence[str], forget: NDArray[np.bool_], *, threshold: float | None, words: int
 ) -> Duplicates:
-    """Return which texts stay, and why the others go; without a ``threshold`` exact copies alone.
-    A cluster with texts of both domains goes as a whole; of any other the first text stays."""
+    """Return which texts stay, and why others go; without a ``threshold`` exact copies alone."""
     (keys,) = store(zip(map(key, texts)))
     roots = same_key = first_of_key(keys)
     index = np.arange(len(texts))
@@ -76,12 +72,11 @@ def first_of_key(keys: Iterable[str]) -> _Places:
 
 
 def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
-    """Return the first of the distinct keys that each is connected to by pairs whose Jaccard
-    similarity is at least ``threshold``, (n,)."""
-    size, hashes, rows, places = _prefixes(keys, threshold, words)
+    """Return the first of the distinct keys that each is connected to by similar pairs, (n,)."""
+    size, hashes, rows = _prefixes(keys, threshold, words)
     # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
     order = np.lexsort((rows, size[rows], hashes))
-    hashes, rows, places = hashes[order], rows[order], places[order]
+    hashes, rows = hashes[order], rows[order]
     sizes, starts = size[rows], np.flatnonzero(np.diff(hashes, prepend=hashes[:1] + 1))
     parent = np.arange(len(keys))
 
@@ -101,11 +96,8 @@ def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
         to = at + step
         alike = (hashes[at] == hashes[to]) & (sizes[at] >= threshold * sizes[to] - _SLACK)
         at, to = at[alike], to[alike]
-        least = threshold / (1 + threshold) * (sizes[at] + sizes[to]) - _SLACK
-        left = np.minimum(sizes[at] - places[at], sizes[to] - places[to])
         apart = root(rows[at]) != root(rows[to])
-        for pair in np.flatnonzero((left >= least) & apart).tolist():
-            i, j = int(rows[at[pair]]), int(rows[to[pair]])
+        for i, j in zip(rows[at[apart]].tolist(), rows[to[apart]].tolist(), strict=True):
             low, high = np.sort(root(np.array([i, j])))
             if low != high and jaccard(shingles(i), shingles(j)) >= threshold:
                 parent[high] = low
@@ -127,9 +119,8 @@ def jaccard(a: frozenset[Any], b: frozenset[Any]) -> float:
 
 
 def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArray[Any], ...]:
-    """Return the sizes (n,) of the sets of shingles and, of the shingles in their prefixes, the
-    hash, the row and the place in it."""
-    slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
+    """Return the sizes (n,) of the sets of shingles, and hashes and rows of their prefixes."""
+    slots = 1 << (SLOTS * len(keys)).bit_length()
     counters = np.zeros(slots, dtype=np.uint32)
     blocks = []
     for _, _, hashed in _blocks(keys, words, "counted for near-duplicates"):
@@ -142,7 +133,7 @@ def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArra
         prefix = size - np.ceil(threshold * size - _SLACK) + 1
         # Of a shingle that no other text has, its place alone counts.
         inside = (place < prefix[row]) & (count[order] > 1)
-        blocks.append((size, hashed[order][inside], row[inside] + texts.start, place[inside]))
+        blocks.append((size, hashed[order][inside], row[inside] + texts.start))
     return tuple(map(np.concatenate, zip(*blocks, strict=True)))
 
 
@@ -150,8 +141,7 @@ def _blocks(
     keys: Sequence[str], words: int, purpose: str
 ) -> Iterator[tuple[range, _Places, NDArray[np.uint64]]]:
     """Yield blocks of texts with their distinct shingles: the number of the text in its block, and
-    a hash of 52 bits, ascending. A text of fewer words than a shingle has none: it is like no
-    other."""
+    a hash of 52 bits, ascending. A text of fewer words has none: it is like no other."""
     with Progress(len(keys), purpose, "text") as progress:
         for start in range(0, len(keys), ROWS):
             texts = keys[start : start + ROWS]
@@ -165,9 +155,8 @@ def _blocks(
             hashed = word[starts]
             for place in range(1, words):
                 hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place]
-            packed = np.sort(
-                (row[starts].astype(np.uint64) << np.uint64(52)) | hashed >> np.uint64(12)
-            )
+            packed = row[starts].astype(np.uint64) << np.uint64(52) | hashed >> np.uint64(12)
+            packed.sort()
             packed = packed[np.diff(packed, prepend=packed[:1] + np.uint64(1)) > 0]
             row = (packed >> np.uint64(52)).astype(np.int64)
             yield range(start, start + len(texts)), row, packed & np.uint64(2**52 - 1)

@@ -36,10 +36,8 @@ def build_examples(
     """Return the examples and the duplicates, in the order of the files, and counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
-    each domain in a section, ``data`` the settings of the configuration's section ``data``. The
-    counts are those of the card, with those of ``Raw.counts``. Raises ``UserError`` for duplicated
-    ids, texts that are too long, a domain without texts, in all or in a section, and a group in two
-    sections.
+    each domain in a section, ``data`` the configuration's section. Raises ``UserError`` for ids
+    that repeat, texts that are too long, a domain without texts, and a group in two sections.
     """
     check_unique(raw.ids, raw.places)
     raw = replace(raw, texts=_clean(raw, data["max_characters"]))
@@ -55,32 +53,28 @@ def build_examples(
     duplicates = _duplicates(raw, rows, copies)
     gone[rows] = copies.reasons
     rows, chosen = np.flatnonzero(gone == ""), raw.take(gone == "")
-    _check_domains(chosen.forget, "but empty ones, duplicates and texts of both domains")
-    seed = data["split_seed"]
-    section = split_sections(chosen, sections, seed)
-    within = limited(chosen.forget, section, limit, seed)
+    _by_domain(chosen.forget, "but empty ones, duplicates and texts of both domains")
+    section = split_sections(chosen, sections, data["split_seed"])
+    within = limited(chosen.forget, section, limit, data["split_seed"])
     gone[rows[~within]] = "limit"
     chosen, section = chosen.take(within), section[within]
     # A section is there when it has a share, or when rows came with it.
     shares = sections if None in raw.section else {}
-    for name in SECTIONS:
-        if shares.get(name) or name in raw.section:
-            _check_domains(chosen.forget[section == name], f"in section {name!r}")
+    names = [name for name in SECTIONS if shares.get(name) or name in raw.section]
+    within_section = {name: chosen.forget[section == name] for name in names}
     table = _table(chosen, section)
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
         **{"left_out": dict(raw.dropped), "steps": _steps(gone, raw.forget)},
-        "sections": {
-            name: _by_domain(chosen.forget[section == name]) for name in SECTIONS if name in section
-        },
+        "sections": {n: _by_domain(f, f"in section {n!r}") for n, f in within_section.items()},
         **raw.counts(table),
     }
     return table, duplicates, counts
 
 
 def _clean(raw: Raw, max_characters: int) -> Cells:
-    """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
-    model was or will be trained on it as it is."""
+    """Return the texts without the white space around them, (n,): a model is trained on the rest
+    as it is."""
     (texts,) = store(zip(map(str.strip, raw.texts)))
     lengths = pc.utf8_length(texts.column).to_numpy()
     if (long := np.flatnonzero(lengths > max_characters)).size:
@@ -91,8 +85,7 @@ def _clean(raw: Raw, max_characters: int) -> Cells:
 
 
 def _duplicates(raw: Raw, rows: Rows, copies: Duplicates) -> pa.Table:
-    """Return the table of duplicates: each with the text that was kept for it, and why it went; but
-    for texts that are unlisted. ``copies`` are of ``rows``, (n,)."""
+    """Return the table of duplicates that are listed. ``copies`` are of ``rows``, (n,)."""
     gone = (copies.reasons != "") & ~raw.unlisted(rows)
     ids, reasons, chosen = as_arrow(raw.ids), copies.reasons[gone], np.zeros(len(raw.ids), bool)
     chosen[rows[gone]] = True
@@ -134,12 +127,10 @@ def _steps(gone: NDArray[np.object_], forget: NDArray[np.bool_]) -> list[dict[st
     return steps
 
 
-def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
-    return {FORGET: int(forget.sum()), RETAIN: int((~forget).sum())}
-
-
-def _check_domains(forget: NDArray[np.bool_], where: str) -> None:
-    for domain, count in _by_domain(forget).items():
-        if count == 0:
-            do = "check what marks the forget domain, the shares, the groups and the limits"
-            raise UserError(f"the {domain} domain has no texts {where}", do=do)
+def _by_domain(forget: NDArray[np.bool_], where: str | None = None) -> dict[str, int]:
+    """Return how many texts each domain has. Raises ``UserError`` for none in a place."""
+    counts = {FORGET: int(forget.sum()), RETAIN: int((~forget).sum())}
+    for domain in (name for name in counts if where and not counts[name]):
+        do = "check what marks the forget domain, the shares, the groups and the limits"
+        raise UserError(f"the {domain} domain has no texts {where}", do=do)
+    return counts

@@ -10,8 +10,7 @@ GroupCodes = NDArray[np.int64]
 
 
 def independent(groups: GroupCodes | None) -> float:
-    """Return what share of texts says as much as all in these groups (n,), as if those of one were
-    all alike (Kish 1965)."""
+    """Return what share of texts says as much as all, were those of a group alike (Kish 1965)."""
     if groups is None:
         return 1.0
     sizes = np.unique(groups, return_counts=True)[1]
@@ -26,12 +25,11 @@ def place_groups(
     blur: float = 0.0,
 ) -> GroupCodes:
     """Return the part (n,) of each row that shares its group (n,) with another one, else -1, so
-    that each part has its portion (p,) of every kind of row as nearly as it may be.
+    that each part has its portion (p,) of every kind of row (n, m), from 0, as nearly as it may be.
 
-    A row has one or more ``kinds`` (n, m), numbers from 0. The largest groups go first, in an order
-    in which sizes count as less by up to the share ``blur``. Of what the parts are owed of a kind,
-    o, and of n rows of it in a group, the part with the least sum of n (n - 2 o) / portion leaves
-    the least sum of o^2 / portion.
+    The largest groups go first; sizes count as less by up to the share ``blur``. Of what parts are
+    owed of a kind, o, and n rows of it in a group, the part with the least sum of n (n - 2 o) /
+    portion leaves the least sum of o^2 / portion.
     """
     _, unit, size = np.unique(groups, return_inverse=True, return_counts=True)
     several = rng.permutation(np.flatnonzero(size > 1))

@@ -24,10 +24,9 @@ named, the other columns of a user's table."""
 
 @dataclass(frozen=True)
 class TextProperties:
-    """Properties (n,) of texts: their domain, their ``words``, of scripts without spaces their
-    characters, and how many ``copies`` were collapsed into each; ``labels`` by column ``label_*``,
-    float64 with NaN, or strings with None, where a text has none; the same of the other ``columns``
-    of the table; codes of ``groups``."""
+    """Properties (n,) of texts: how many ``words`` they have, as of ``spaced``, and ``copies`` that
+    were collapsed into them; ``labels`` and other ``columns`` of their table, float64 with NaN or
+    strings with None; codes of ``groups``."""
 
     forget: NDArray[np.bool_]
     words: NDArray[np.float64]
@@ -40,8 +39,8 @@ class TextProperties:
 def read_texts(
     examples: str | Path, ids: Ids, duplicates: str | Path | None = None
 ) -> TextProperties:
-    """Read what the table ``examples`` knows of the texts ``ids``, in their order, and the table
-    ``duplicates`` of their copies. Raises ``UserError`` for an id that is not there."""
+    """Read what ``examples`` and ``duplicates`` know of the texts ``ids``, in their order. Raises
+    ``UserError`` for an id that is not there."""
     tables, words = [], list[int]()
     for group in read_groups(examples, schemas.EXAMPLES):
         # Of texts no more than their lengths are kept.
@@ -49,8 +48,7 @@ def read_texts(
             words += [len(spaced(text).split()) for text in chunk.to_pylist()]
         tables.append(group.drop_columns(["text", "section", "log_density_ratio"]))
     table = pa.concat_tables(tables)
-    places = places_of(ids, table["id"])
-    if (places < 0).any():
+    if ((places := places_of(ids, table["id"])) < 0).any():
         raise other_examples(examples, "what names them")
     copies = np.zeros(len(ids))
     if duplicates is not None:
@@ -77,8 +75,8 @@ def places_of(ids: Ids, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]
 
 
 def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
-    """Return the codes (n,), from 0, of the groups of texts, a text without one being a group of
-    its own; None where no two texts share one."""
+    """Return the codes (n,) of the groups of texts, of which a text without one is its own; None
+    where no two texts share one."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     codes = array.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
     alone = codes < 0

@@ -22,17 +22,16 @@ from scipy.special import logsumexp
 Doubles = NDArray[np.float64]
 SYLLABLES = tuple(onset + nucleus for onset in "bdflmnrstv" for nucleus in "aeiou")
 TOPIC_SHAPE, BACKBONE_SHAPE, FLOOR = 1.0, 0.3, 1e-3
-"""Shapes of the gamma variates that tilt a base distribution: the smaller, the fewer words carry
-most of the probability; and what lets every concept of the backbone follow every other."""
+"""Shapes of the gamma variates that tilt a base distribution: the smaller, the more uneven; and
+what lets every concept follow every other."""
 ConceptRows = NDArray[np.int16]  # At most 5,000 concepts.
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Both densities, of V concepts and C components: B(w | u) in row u and column w of
-    ``backbone`` (V + 1, V), whose last row is the start; T_c(w | u) as ``topics`` (C, V + 1, V), or
-    (C, 1, V) where it is the same after every u; pi1 and pi2 as ``weights`` (2, C). ``words`` are
-    the synonyms of the first concept, then those of the second, as many of each."""
+    """Both densities, of V concepts and C components: B(w | u) as ``backbone`` (V + 1, V), whose
+    last row is the start; T_c(w | u) as ``topics`` (C, V + 1, V), or (C, 1, V) where it is the same
+    after every u; ``weights`` (2, C). ``words`` are the synonyms, concept by concept."""
 
     words: tuple[str, ...]
     backbone: Doubles

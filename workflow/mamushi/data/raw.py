@@ -17,11 +17,8 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Raw:
-    """Parallel columns with one entry a row, in the order of the files. What else a loader, a file
-    in ``data/loaders``, declares is in docs/templates/two_files.py.
-
-    The methods say what copies are; a room beside the core gives a subclass with its own.
-    """
+    """Parallel columns with one entry a row, in the order of the files; docs/templates/two_files.py
+    is a loader. What copies are is said by methods, of which a room's subclass has its own."""
 
     ids: Sequence[str]
     texts: Sequence[str]
@@ -30,15 +27,13 @@ class Raw:
     stratum: Sequence[str]  # within each, in each domain, sections have their shares
     places: Sequence[str]  # for messages: train.csv, row 17 (line 43)
     labels: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
-    """Columns that ride along, as ``label_<name>``. One whose name begins with ``_`` is no label:
-    ``conversations.TURNS``, and those of rooms beside the core."""
-    group: Sequence[str | None] | None = None
-    """Texts that share one are not independent, as those of a thread or an author; None alone."""
+    """Columns that ride along, as ``label_<name>``; those of rooms, which are no labels, begin with
+    ``_``."""
+    group: Sequence[str | None] | None = None  # as a thread or an author; None for a text alone
     log_density_ratio: NDArray[np.float64] | None = None  # log p1(text)/p2(text) in nats, if known
     sources: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of each file by its name
     dropped: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by reason
-    extra_metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What the metadata of the examples say beside their origin, ready for JSON."""
+    extra_metadata: Mapping[str, Any] = field(default_factory=dict)  # of the examples, as JSON
 
     def take(self, chosen: NDArray[Any], **changes: Any) -> Self:
         """Return some rows, as ``cells.some``, with ``changes`` of columns."""
@@ -52,16 +47,16 @@ class Raw:
         return find_duplicates(texts, self.forget[rows], **settings)
 
     def join_copies(self, rows: Rows, roots: Rows) -> Self:
-        """Return the rows with what the copies of a text say of it: nothing. ``roots`` (n,) are the
-        places in ``rows`` of the first texts of their clusters."""
+        """Return the rows with what copies say of the first texts of their clusters, which are at
+        ``roots`` (n,) of ``rows``: nothing."""
         return self
 
     def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return which of ``rows`` are no copies that a removal would have to take along: none."""
+        """Return which of ``rows`` a removal would not take along as copies: none."""
         return np.zeros(len(rows), dtype=np.bool_)
 
     def counts(self, examples: pa.Table) -> dict[str, Any]:
-        """Return further counts for the card, of the table of examples that was made: none."""
+        """Return further counts for the card, of the table of examples: none."""
         return {}
 
 

@@ -1,5 +1,4 @@
-"""Words where there are no spaces between them: of a script that is written without, each character
-is one (a grapheme cluster: a letter with its marks, an emoji of several signs)."""
+"""Words where there are no spaces between them: each character is one (a grapheme cluster)."""
 
 import re
 import unicodedata
@@ -9,8 +8,8 @@ import regex
 
 SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Tibetan}\p{Javanese}\p{Balinese}"
 UNSPACED = rf"[[{SCRIPTS}\p{{Line_Break=SA}}\u30FC\uFF70]--\p{{P}}]"
-"""A character of a script without spaces: of those above, of the long vowels of Katakana, or of
-Thai, Lao, Khmer, Myanmar and others whose lines break at words that only a dictionary knows."""
+"""A character of a script without spaces: of those above, or whose lines break at words that only
+a dictionary knows, as of Thai, Lao, Khmer and Myanmar."""
 OPENING = r"[\p{Ps}\p{Pi}]"
 """Goes with what stands behind it; all other punctuation with what stands before it."""
 LETTER = regex.compile(UNSPACED, regex.V1)

@@ -24,28 +24,17 @@ EVALUATION_SECTION = True
 KNOWS_TRUTH = True
 
 
-class Sizes(Section):
-    """Texts of each domain."""
-
-    forget: Count
-    retain: Count
-
-
-class Weights(Section):
-    """Weights of the components in each domain, as shares of their sum."""
-
-    forget: list[NotNegative]
-    retain: list[NotNegative]
+Domain = Literal["forget", "retain"]
 
 
 class Settings(Section):
     """Settings of this dataset."""
 
-    sizes: dict[SectionName, Sizes] = key(
+    sizes: dict[SectionName, Annotated[dict[Domain, Count], Len(2)]] = key(
         {
-            "contamination": Sizes(forget=800, retain=1600),
-            "inference": Sizes(forget=800, retain=1600),
-            "evaluation": Sizes(forget=400, retain=400),
+            "contamination": {"forget": 800, "retain": 1600},
+            "inference": {"forget": 800, "retain": 1600},
+            "evaluation": {"forget": 400, "retain": 400},
         },
         "Texts of each domain in each section.",
     )
@@ -56,9 +45,12 @@ class Settings(Section):
     world: Literal["lexical", "transition"] = key(
         "lexical", "What sets components apart: their vocabulary, or the order of words alone."
     )
-    weights: Weights = Weights(
-        forget=[0.20, 0.20, 0.15, 0.15, 0.12, 0.09, 0.06, 0.03],
-        retain=[0.005, 0.01, 0.015, 0.08, 0.12, 0.18, 0.26, 0.33],
+    weights: Annotated[dict[Domain, list[NotNegative]], Len(2)] = key(
+        {
+            "forget": [0.20, 0.20, 0.15, 0.15, 0.12, 0.09, 0.06, 0.03],
+            "retain": [0.005, 0.01, 0.015, 0.08, 0.12, 0.18, 0.26, 0.33],
+        },
+        "Weights of the components in each domain, as shares of their sum.",
     )
     topic_share: Fraction = key(0.4, "Share of words of a component's topic, not the backbone.")
     words: Annotated[list[Count], Len(2, 2)] = key([20, 40], "Fewest and most words of a text.")
