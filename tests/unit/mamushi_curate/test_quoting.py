@@ -56,4 +56,4 @@ def test_texts_with_line_ends_are_read(tmp_path: Path, form: list[str], separato
     data = tmp_path / NAMES[separator]
     data.write_bytes(sink.getvalue().encode())
     name = f"c{form.index('{text}')}"
-    assert readers.read_file_columns(data, [name]).columns[name] == TEXTS
+    assert [*readers.read_file_columns(data, [name]).columns[name]] == TEXTS

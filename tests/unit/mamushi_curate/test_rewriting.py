@@ -92,7 +92,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     seen: list[dict[str, str]] = []
     rewrite(data, out, Meddling({"1"}, "id"), record=lambda read, written: seen.append(read))
     assert seen == [{data.name: was}] and sha256(data) != was
-    assert readers.read_file_columns(out, ["id"]).columns == {"id": ["2"]}
+    assert [*readers.read_file_columns(out, ["id"]).columns["id"]] == ["2"]
 
 
 @pytest.mark.parametrize("ending", WRITE)
