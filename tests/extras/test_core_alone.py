@@ -83,6 +83,10 @@ def test_the_core_makes_the_same_values(core: Path, tmp_path: Path) -> None:
 
 
 def test_the_core_ranks_a_table_and_removes_what_it_listed(alone: Path, tmp_path: Path) -> None:
+    """With the one room that names data at URLs."""
+    tree = Path(shutil.copytree(alone, tmp_path / "tree"))
+    (tree / "workflow" / f"{PACKAGE.name}.py").unlink()
+    shutil.copytree(PACKAGE / "remote", tree / "workflow" / PACKAGE.name / "remote")
     rng = np.random.default_rng(0)
     ids, marks = [f"t{i}" for i in range(200)], np.arange(200) % 2
     rows = [f"{name},{mark},a text number {name}" for name, mark in zip(ids, marks, strict=True)]
@@ -92,12 +96,12 @@ def test_the_core_ranks_a_table_and_removes_what_it_listed(alone: Path, tmp_path
     pq.write_table(table, tmp_path / "vectors.parquet")
     ranked = ("--text", "text", "--id", "id", "--forget", "bad == 1")
     options = ("--embeddings", "vectors.parquet", "--selectors", "mamushi_lr", "--budgets", "0.1")
-    run(alone, "-m", "mamushi", "rank", "texts.csv", *ranked, *options, cwd=tmp_path)
+    run(tree, "-m", "mamushi", "rank", "texts.csv", *ranked, *options, cwd=tmp_path)
     (listed,) = tmp_path.glob("results/runs/*/*/seed0/removals/mamushi_lr/beta0.10.parquet")
     removed = {*pq.read_table(listed)["id"].to_pylist()}
     assert len(removed) == 10 and all(int(name[1:]) % 2 for name in removed)
     run(
-        *(alone, "-m", "mamushi", "apply", listed),
+        *(tree, "-m", "mamushi", "apply", listed),
         *("--data", "texts.csv", "--out", "left.csv"),
         cwd=tmp_path,
     )
