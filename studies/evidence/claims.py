@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mamushi.evaluation.intervals import LEVEL, holm
-from mamushi_extras.effects.contrasts import Effect
+from mamushi.evaluation.intervals import LEVEL
+from mamushi_extras.effects.contrasts import Effect, holm
 from studies.evidence.archive import Run
 from studies.evidence.families import Claim, Family, read_families
 from studies.evidence.measures import Absent, Measured, difference

@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from mamushi.config import arms
-from mamushi.evaluation import intervals
 from mamushi.evaluation.half_gap import crossing, first_crossing, recovery
-from mamushi.evaluation.intervals import t_quantile
+from mamushi.evaluation.intervals import LEVEL, t_quantile
 from mamushi.evaluation.sad import sad
 from mamushi.selection.metrics import DELONG_FACTOR, clusters_of, placements, sampling_error
-from mamushi_extras.effects.contrasts import Effect, contrast, pooled_variance
+from mamushi_extras.effects.contrasts import (
+    NO_ERROR,
+    NO_GAP,
+    Effect,
+    contrast,
+    pooled_variance,
+)
 from studies.evidence.archive import Run
 from studies.evidence.families import RANDOM, Claim, Family
 
@@ -191,7 +196,7 @@ def over_seeds(values: Doubles, pooled: tuple[float, float] | None = None) -> Ef
         return Effect(mean, reason=ONE_SEED)
     variance, freedom = pooled or (float(values.var(ddof=1)), len(values) - 1.0)
     if variance == 0:
-        return Effect(mean, reason=intervals.NO_ERROR)
+        return Effect(mean, reason=NO_ERROR)
     error = float(np.sqrt(variance / len(values)))
     half, p = t_quantile(freedom) * error, 2 * float(stdtr(freedom, -abs(mean) / error))
     return Effect(mean, mean - half, mean + half, p)
@@ -247,7 +252,7 @@ def _of_auc(of: Measured, first: str, second: str, shift: float) -> Effect:
     if of_seeds > 0:
         shares = of_texts**2 / freedom + of_seeds**2 / (len(values) - 1)
         freedom = error**4 / shares
-    half = float(stdtrit(freedom, 1 - intervals.LEVEL / 2)) * error
+    half = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     p = 2 * float(stdtr(freedom, -abs(seeds.estimate) / error))
     ends = seeds.estimate - half, seeds.estimate + half
     return replace(seeds, low=ends[0], high=ends[1], p=p, reason=None)
@@ -263,7 +268,7 @@ def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) ->
         sides = [(name, by) for _, by in sides for name in (claim.one, RANDOM)]
     curves = [of.curves(*side) for side in sides]
     if not all(np.isfinite(recovered).all() for _, recovered in curves):
-        return Effect(np.nan, reason=intervals.NO_GAP)
+        return Effect(np.nan, reason=NO_GAP)
     crossings = [crossing(*curve, HALF) for curve in curves]
     if any(value is None for curve in crossings for value in (curve.budget, curve.low, curve.high)):
         return Effect(np.nan, reason=OPEN)

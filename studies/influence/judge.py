@@ -23,11 +23,10 @@ import pyarrow.parquet as pq
 import yaml
 from numpy.typing import NDArray
 
-from mamushi.evaluation.intervals import holm
 from mamushi.io import schemas
 from mamushi.io.files import atomic
 from mamushi.io.tables import read_table
-from mamushi_extras.effects.contrasts import Effect, contrast, pooled_variance
+from mamushi_extras.effects.contrasts import Effect, contrast, holm, pooled_variance
 from studies.evidence.claims import verdict
 from studies.lib import report
 

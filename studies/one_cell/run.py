@@ -14,6 +14,7 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.columns import Table
 from mamushi.io.tables import read_table
+from mamushi_extras.effects.schemas import SAD_DIFFERENCES
 from studies.lib.report import Report, arguments
 
 OURS = "mamushi"
@@ -83,7 +84,7 @@ def main() -> None:
     args = parser.parse_args()
     cell = (args.dataset, args.model)
     sad = sad_curves(of_cell(args.tables, schemas.SAD_SUMMARY, *cell))
-    differences = of_cell(args.tables, schemas.SAD_DIFFERENCES, *cell)
+    differences = of_cell(args.tables, SAD_DIFFERENCES, *cell)
     report = Report(f"one_cell-{args.dataset}-{args.model}")
     for name, curve in sad.items():
         for at, value in curve.items():

@@ -24,7 +24,6 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.evaluation.intervals import interval
 from mamushi.io import schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
@@ -36,6 +35,7 @@ from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import plugin
 from mamushi.running.machine import one_for_arithmetic
 from mamushi.running.progress import Progress
+from mamushi_extras.effects.contrasts import interval
 from mamushi_extras.evidence.unigram import token_counts, vocabulary
 from mamushi_extras.left.relearning import choose, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio

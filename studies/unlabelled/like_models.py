@@ -25,13 +25,13 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.evaluation.intervals import interval
 from mamushi.io import paths, schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import subset
 from mamushi.running.machine import one_for_arithmetic
 from mamushi.running.progress import Progress
+from mamushi_extras.effects.contrasts import interval
 from studies.lib.cells import EXECUTION, Cell, arguments, tuned
 from studies.lib.report import Report
 

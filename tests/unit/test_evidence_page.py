@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.evaluation.intervals import holm
+from mamushi_extras.effects.contrasts import holm
 from studies.evidence import archive, claims, families, measures, page
 
 ARCHIVE = page.FOLDER / "archive"

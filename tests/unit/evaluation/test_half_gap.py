@@ -11,20 +11,17 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
 from mamushi.evaluation.half_gap import (
     HALF_GAPS,
     Crossing,
-    deep_curve,
     finer_budgets,
     first_crossing,
     half_gap_table,
     saving,
     unlearning_table,
 )
-from mamushi.evaluation.intervals import NO_GAP
 from mamushi.io import schemas
 from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, sweeps_of, write_runs
 
@@ -77,7 +74,7 @@ def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
 
 
 def half_gap(table: pa.Table) -> pa.Table:
-    return half_gap_table(table, {}, target=0.5, retain_cap=5.6)
+    return half_gap_table(table, target=0.5, retain_cap=5.6)
 
 
 def lines(unlearner: str, selector: str, seed: int) -> list[float]:
@@ -199,45 +196,9 @@ def test_seeds_without_a_gap_are_left_out() -> None:
         assert (row["start_ppl_forget"], row["gold_ppl_forget"]) == (20.0, 19.0)
 
 
-TRUE = 0.4
-"""Where half of the deep gap is recovered."""
-Doubles = NDArray[np.float64]
-
-
-def deep_row(rng: np.random.Generator, seeds: int, gap: float = 0.2) -> dict[str, Any]:
-    """The columns of models at ``BETA`` that recover in proportion, of texts that differ in how
-    much they are of the domain, in seeds that differ in how much they learn of it."""
-    n, tokens = 80, rng.integers(8, 30, 80).astype(float)
-    opens = gap + 0.2 * rng.normal(size=n)
-
-    def model(share: float) -> Doubles:
-        learned = share + 0.03 * rng.normal(size=(seeds, 1))
-        return (3 + learned * opens + 0.03 * rng.normal(size=(seeds, n))) * tokens
-
-    start, gold = model(0.0), model(1.0)
-    models = np.array([start, *(model(0.5 / TRUE * beta) for beta in BETA[1:])])
-    return deep_curve(np.array(BETA), models, (start, gold), (tokens, None), 0.5)[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seeds", [2, 4])
-def test_the_interval_of_a_deep_budget_holds_the_truth(seeds: int) -> None:
-    rng, covered, times = np.random.default_rng(seeds), 0, 100
-    for _ in range(times):
-        row = deep_row(rng, seeds)
-        high = np.inf if row["deep_budget_high"] is None else row["deep_budget_high"]
-        covered += row["deep_budget_low"] <= TRUE <= high
-    assert covered >= 0.93 * times - 7  # three errors of 100 draws
-
-
-def test_a_gap_that_chance_may_have_made_has_no_budget() -> None:
-    assert deep_row(np.random.default_rng(1), 3, gap=0.0) == {"deep_withheld": NO_GAP}
-
-
 def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES, added=(0.35,), stopped_at=7)
-    settings = AXES, {"small": "beta0"}, sweeps_of(AXES, (0.35,)), 0.5, tmp_path
-    table, deep = unlearning_table(*settings)
+    table = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES, (0.35,)), tmp_path)
     assert table.num_rows == 3 * 2 * (4 + 5)
     retrained = rows(table, unlearner="retraining", selector="random", seed=1)
     assert [r["beta"] for r in retrained] == [0, 0.25, 0.5, 1]
@@ -250,17 +211,11 @@ def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     assert [r["steps"] for r in unlearned] == [0, 25, 35, 50, 100]
     assert [r["stopped_at"] for r in unlearned] == [None, 7, 7, 7, None]
     for row in table.to_pylist():
-        share = 1.0 if row["unlearner"] == "retraining" and row["beta"] == 1 else 0.6
-        assert row["deep"] == pytest.approx(share * row["recovery"], abs=0.03)
         of_gold = abs(row["ppl_forget"] - 60) + abs(row["ppl_retain"] - 12)
         assert row["sad"] == pytest.approx(of_gold)
-    budgets = half_gap_table(table, deep, target=0.5, retain_cap=5.6)
+    budgets = half_gap_table(table, target=0.5, retain_cap=5.6)
     (ours,) = rows(budgets, unlearner="neggrad_plus", selector="mamushi")
     # On the mean over seeds, between 0.385 at 0.25 and 0.535 at 0.35.
     place = 0.25 + 0.1 * 0.115 / 0.15
     assert ours["budget"] == pytest.approx(place)
     assert ours["retain_factor"] == pytest.approx((10 + 40 * place) / 10)
-    # 0.456 of it at a budget of 0.5, and 0.6 at 1.
-    assert ours["deep_budget"] == pytest.approx(0.5 + 0.5 * 0.044 / 0.144, abs=0.05)
-    assert ours["deep_budget_low"] < ours["deep_budget"] < ours["deep_budget_high"]
-    assert (ours["deep_censored"], ours["deep_withheld"]) == (False, None)

@@ -76,8 +76,8 @@ def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
 
 def test_shares_cross_the_target_at_the_budgets_of_the_table(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES, deep=None)
-    points, deep = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES), 0.5, tmp_path)
-    budgets = half_gap_table(points, deep, target=0.5, retain_cap=5.6)
+    points = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES), tmp_path)
+    budgets = half_gap_table(points, target=0.5, retain_cap=5.6)
     write_tables(tmp_path, (schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets))
     figure = draw("half_gap", tmp_path, AXES)
     share, cost, *unlearned = figure.axes

@@ -2,12 +2,11 @@
 
 All curves of a seed have one scale: 0 is the forget perplexity of the model that unlearning starts
 from, 1 that of the gold standard, and the target lies between the two, linear between measured
-budgets (paper, section "Synergy with Sample-Level Unlearning", after Allouah et al., Table 5). The
-deep gap is that of the NLL without word frequencies (``mamushi_extras.effects.raking``). It is a
-small part of the whole, so that which texts are held out matters as seeds do: errors are over both.
+budgets (paper, section "Synergy with Sample-Level Unlearning", after Allouah et al., Table 5).
+Columns ``deep*`` are null here: ``mamushi_extras.effects.deep_gap`` fills them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
@@ -19,17 +18,14 @@ import pyarrow as pa
 
 from mamushi.config import arms
 from mamushi.config.arms import RETRAINING_SOURCE
-from mamushi.config.grid import OF_SWEEP
-from mamushi.data.labels import read_texts
-from mamushi.evaluation import intervals
-from mamushi.evaluation.intervals import Floats, crossed_interval, finite_or_none
-from mamushi.evaluation.sad import BASELINE, GridLists, read_arm, read_nll
+from mamushi.config.grid import OF_SWEEP, cells
+from mamushi.evaluation.intervals import Floats, fieller, finite_or_none, t_quantile
+from mamushi.evaluation.sad import BASELINE, GridLists, read_arm
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
 from mamushi.io.files import read_json, write_json
-from mamushi.io.tables import read_table
 
-BAND_STEPS, DEEP_STEPS = 1000, 100  # Budgets at which the band around a curve is worked out.
+BAND_STEPS = 1000  # Budgets at which the band around a curve is worked out.
 HALF_GAPS: Mapping[str, Mapping[str, float]] = {
     "retraining": {"random": 0.62, "coreset": 0.64, "mamushi": 0.24},
     "neggrad_plus": {"random": 0.61, "coreset": 0.26, "mamushi": 0.21},
@@ -41,10 +37,6 @@ HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
 
 _Row = dict[str, Any]
-Pair = tuple[str, ...]
-"""Dataset, model, unlearner and selector of a curve."""
-Texts = tuple[Floats, npt.NDArray[np.int64] | None]
-"""Predicted tokens (m,) of texts, and groups (m,) of those that are not independent, if any."""
 
 
 def tables(
@@ -58,12 +50,14 @@ def tables(
 ) -> dict[Table, pa.Table]:
     """Return both tables. Write down at which finer budgets the next run measures, with what they
     were chosen by."""
-    points, deep = unlearning_table(grid, starts, sweeps, target, root)
+    points = unlearning_table(grid, starts, sweeps, root)
     chosen = {"budgets": grid["budgets"], "seeds": grid["seeds"], "fine": fine, "target": target}
     added = finer_sweeps(points, grid["budgets"], target, fine)
     write_json(paths.under(root, paths.SWEEPS), {**chosen, "added": added})
-    budgets = half_gap_table(points, deep, target, retain_cap)
-    return {schemas.UNLEARNING: points, schemas.HALF_GAP: budgets}
+    return {
+        schemas.UNLEARNING: points,
+        schemas.HALF_GAP: half_gap_table(points, target, retain_cap),
+    }
 
 
 def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> Floats:
@@ -137,55 +131,21 @@ def unlearning_table(
     grid: GridLists,
     starts: Mapping[str, str],
     sweeps: Iterable[Mapping[str, Any]],
-    target: float,
     root: str | Path,
-) -> tuple[pa.Table, dict[Pair, _Row]]:
-    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta; and by pair
-    the columns of ``half_gap`` about the deep gap, of which ``target`` is a share.
+) -> pa.Table:
+    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
 
     ``starts`` is the endpoint that unlearning starts from, by model; ``sweeps`` name a pair and its
     ``budgets``, where these are not those of the grid.
     """
-    names, seeds = ("dataset", "model", "unlearner", "selector"), grid["seeds"]
-    swept = {itemgetter(*names)(sweep): sweep["budgets"] for sweep in sweeps}
+    swept = {itemgetter(*OF_SWEEP)(sweep): sweep["budgets"] for sweep in sweeps}
     rows: list[_Row] = []
-    deep: dict[Pair, _Row] = {}
-    for dataset, model in product(grid["datasets"], grid["models"]):
-        read, texts = _deep_texts({"dataset": dataset, "model": model}, seeds, root)
-        start, of_model = starts[model], list[_Row]()
-        ends = read(start), read("gold")
-        unlearners = (RETRAINING_SOURCE, *grid["unlearners"])
-        for pair in product([dataset], [model], unlearners, grid["selectors"]):
-            models = curve_arms(*pair[2:], swept.get(pair) or grid["budgets"], start)
-            nll = np.array([read(arm) for arm in models.values()])
-            shares, deep[pair] = deep_curve(np.array([*models]), nll, ends, texts, target)
-            for seed, of_seed in zip(seeds, shares, strict=True):
-                run = {**dict(zip(names, pair, strict=True)), "seed": seed}
-                points = zip(_points(run, models, start, root), of_seed, strict=True)
-                of_model += [{**row, "deep": finite_or_none(share)} for row, share in points]
-        rows += sorted(of_model, key=lambda row: seeds.index(row["seed"]))
-    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema), deep
-
-
-def _deep_texts(
-    cell: Mapping[str, str], seeds: Sequence[int], root: str | Path
-) -> tuple[Callable[[str], Floats], Texts]:
-    """Return what reads the deep NLL (S, m) under the models of an arm, of the held-out texts that
-    are sampled for it, and the tokens and groups of these."""
-
-    def files(arm: str) -> list[Path]:
-        return [paths.under(root, paths.NLL, **cell, seed=seed, arm=arm) for seed in seeds]
-
-    def read(arm: str) -> Floats:
-        return read_nll(files(arm), "deep", held_out["id"])
-
-    held_out = read_table(files("gold")[0], schemas.NLL, ["id", "tokens"])
-    texts = read_texts(paths.under(root, paths.EXAMPLES, **cell), held_out["id"])
-
-    rows = np.flatnonzero(np.isfinite(read("gold").sum(axis=0)))
-    tokens = held_out["tokens"].to_numpy().astype(np.float64)[rows]
-    groups = None if texts.groups is None else texts.groups[rows]
-    return lambda arm: read(arm)[:, rows], (tokens, groups)
+    unlearners = (RETRAINING_SOURCE, *grid["unlearners"])
+    for cell, unlearner, selector in product(cells(grid), unlearners, grid["selectors"]):
+        run, start = {**cell, "unlearner": unlearner, "selector": selector}, starts[cell["model"]]
+        budgets = swept.get(itemgetter(*OF_SWEEP)(run)) or grid["budgets"]
+        rows += _points(run, curve_arms(unlearner, selector, budgets, start), start, root)
+    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
 def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path) -> Iterator[_Row]:
@@ -208,32 +168,6 @@ def _points(run: _Row, models: Mapping[float, str], start: str, root: str | Path
         yield {**row, "recovery": finite_or_none(float(share))}
 
 
-def deep_curve(
-    beta: Floats, nll: Floats, ends: Sequence[Floats], texts: Texts, target: float
-) -> tuple[Floats, _Row]:
-    """Return the change of models (budgets, S, m) at ascending ``beta`` from the start as a share
-    of the mean deep gap between the ``ends``, start and gold (S, m), as (S, budgets), whose mean
-    over seeds is what is recovered of it; and the columns ``deep_*`` of ``half_gap``: where that is
-    ``target``, and between which budgets no test tells it from that. One seed does not know how far
-    another is, and has no such ends. NaN, and the reason, where no gap is clearly above 0."""
-    start, gold = ends
-    least, _, reason = crossed_interval(gold - start, *texts)
-    if not least > 0:
-        none = np.full((len(start), len(beta)), np.nan)
-        return none, {"deep_withheld": reason or intervals.NO_GAP}
-    shares = np.asarray((nll - start).sum(axis=-1).T / (gold - start).sum(axis=-1).mean())
-    budget, low, high = first_crossing(beta, shares.mean(axis=0), target), None, None
-    if len(start) > 1:
-        steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
-        aim = start + target * (gold - start)
-        between = interpolate(beta, nll.reshape(len(beta), -1).T, steps).T
-        apart = [crossed_interval(at.reshape(aim.shape) - aim, *texts) for at in between]
-        low = first_crossing(steps, [interval[1] for interval in apart], 0.0)
-        high = first_crossing(steps, [interval[0] for interval in apart], 0.0)
-    columns = {"deep_budget": budget, "deep_budget_low": low, "deep_budget_high": high}
-    return shares, {**columns, "deep_censored": budget is None}
-
-
 class Crossing(NamedTuple):
     """Where a mean curve first reaches the target, with its interval; None beyond the whole set.
 
@@ -247,10 +181,8 @@ class Crossing(NamedTuple):
     by_seed: Floats | None = None
 
 
-def half_gap_table(
-    points: pa.Table, deep: Mapping[Pair, _Row], target: float, retain_cap: float
-) -> pa.Table:
-    """Return the table ``half_gap`` of what ``unlearning_table`` returns.
+def half_gap_table(points: pa.Table, target: float, retain_cap: float) -> pa.Table:
+    """Return the table ``half_gap`` of the table ``unlearning``.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
     Seeds without a gap are left out, unless all are: then there is no budget, and perplexities are
@@ -278,8 +210,8 @@ def half_gap_table(
             at = crossing(beta, shares.to_numpy(), target) if seeds else Crossing()
             row = {**head, "unlearner": pair[0], "selector": pair[1]}
             row |= {"budget": at.budget, "budget_low": at.low, "budget_high": at.high}
-            row |= {"censored": at.budget is None, **deep.get((*names, *pair), {})}
-            row["paper_budget"] = printed.get(pair[0], {}).get(pair[1])
+            row |= {"paper_budget": printed.get(pair[0], {}).get(pair[1])}
+            row["censored"] = at.budget is None
             if at.budget is not None:
                 factor = float(interpolate(beta, retain.to_numpy(), at.budget).max())
                 row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
@@ -298,7 +230,7 @@ def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
         # Between two measured budgets the curves are straight, but their spread is not.
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], BAND_STEPS + 1))
         heights = interpolate(beta, recovered, steps)
-        half = intervals.t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
+        half = t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
         low = first_crossing(steps, heights.mean(axis=0) + half, target)
         high = first_crossing(steps, heights.mean(axis=0) - half, target)
     budget = first_crossing(beta, mean, target)
@@ -319,6 +251,6 @@ def saving(at: Crossing, chance: Crossing) -> _Row:
     if at.by_seed is not None and chance.by_seed is not None and (n := len(at.by_seed)) > 1:
         means = np.array([at.by_seed.mean(), chance.by_seed.mean()])
         error = np.cov(at.by_seed, chance.by_seed) / n
-        if ends := intervals.fieller(means, error, intervals.t_quantile(n - 1)):
+        if ends := fieller(means, error, t_quantile(n - 1)):
             row |= {"saving_vs_random_low": 1 - ends[1], "saving_vs_random_high": 1 - ends[0]}
     return row

@@ -6,15 +6,11 @@ SAD_beta = |PPL_(beta,forget) - PPL_(1,forget)| + |PPL_(beta,retain) - PPL_(1,re
 It is a distance, no loss. Of two models that are below gold in both domains, gold cancels:
 SAD_a - SAD_b = -(change of PPL_forget + change of PPL_retain), so that the one that predicts retain
 texts better is charged for it.
-
-Selectors are compared seed by seed. A family of comparisons is all pairs of selectors of a dataset
-and model, at all measured budgets for SAD, once for the area; Holm's correction over it also covers
-comparisons that are chosen by looking, as that with the best other selector is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +22,6 @@ import pyarrow.compute as pc
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.data.labels import places_of
-from mamushi.evaluation import intervals
 from mamushi.evaluation.intervals import Floats, finite_or_none, standard_error
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
@@ -42,9 +36,7 @@ GridLists = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors`` of the configuration; ``unlearners``, too,
 where models are unlearned."""
 Curve = list[Mapping[str, Any]]  # Rows of one seed and selector, by increasing beta.
-Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
 BASELINE = "random"
-BEST = "best"  # The other selector, random aside, with the lowest mean.
 
 
 def sad(
@@ -90,23 +82,12 @@ def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> dict[str, f
     return row
 
 
-def read_nll(files: Iterable[Path], column: str, ids: pa.ChunkedArray) -> Floats:
-    """Read a ``column`` of the artifacts ``nll`` of S seeds, in nats: of the texts ``ids`` (n,), as
-    (S, n); NaN for texts that are not measured."""
-    values = []
-    for path in files:
-        table = read_table(path, schemas.NLL, ["id", column])
-        values.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
-    return np.array(values)
-
-
 def tables(root: Path, grid: GridLists, ranked: Collection[str]) -> dict[Table, pa.Table]:
     """Return the tables of a grid, of whose selectors the ``ranked`` ones rank texts."""
     table = sad_table(grid, root, {*grid["selectors"]} - {*ranked})
     return {
         schemas.SAD: table,
         schemas.SAD_SUMMARY: sad_summary(table),
-        schemas.SAD_DIFFERENCES: sad_differences(table),
         schemas.SELECTION: selection_table({**grid, "selectors": ranked}, root),
     }
 
@@ -210,50 +191,3 @@ def gold_sad(points: pd.DataFrame) -> float | None:
     seeds = points.drop_duplicates("seed")[["gold_ppl_forget", "gold_ppl_retain"]].to_numpy()
     pairs = np.array([(*first, *second) for first, second in combinations(seeds, 2)]).T
     return float(sad(*pairs).mean()) if len(seeds) > 1 else None
-
-
-def sad_differences(table: pa.Table) -> pa.Table:
-    """Return the table ``sad_differences`` of a table ``sad``.
-
-    A row per selector other than random, for each measured budget and the area (``beta`` is null),
-    against random and against the best of the others. With one seed all numbers are null.
-    """
-    rows: list[dict[str, Any]] = []
-    for model, of_model in table.to_pandas().groupby(["dataset", "model"], sort=False):
-        by_budget: dict[float | None, Values] = {
-            beta: {name: of.sad.to_numpy() for name, of in at.groupby("selector", sort=False)}
-            for beta, at in of_model.groupby("beta")
-            if 0 < beta < 1
-        }
-        by_area: dict[float | None, Values] = {None: areas(of_model)}
-        for quantity, family in (("sad", by_budget), ("area", by_area)):
-            head = {"dataset": model[0], "model": model[1], "quantity": quantity}
-            rows += [{**head, **row} for row in _compare_family(family)]
-    return pa.Table.from_pylist(rows, schema=schemas.SAD_DIFFERENCES.schema)
-
-
-def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
-    # The test is two-sided: it is the same whichever comes first.
-    tested = {
-        (beta, frozenset(pair)): intervals.p_value(values[pair[0]] - values[pair[1]])
-        for beta, values in points.items()
-        for pair in combinations(values, 2)
-    }
-    corrected = dict(zip(tested, intervals.holm(list(tested.values())), strict=True))
-    comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
-    for beta, values in points.items():
-        for name in [name for name in values if name != BASELINE]:
-            rivals = [rival for rival in values if rival not in (name, BASELINE)]
-            references = {BASELINE: BASELINE} if BASELINE in values else {}
-            if rivals:
-                references[BEST] = min(rivals, key=lambda rival: float(values[rival].mean()))
-            for reference, rival in references.items():
-                apart, pair = values[name] - values[rival], (beta, frozenset({name, rival}))
-                row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
-                row |= {"other": rival, "seeds": len(apart)}
-                if len(apart) > 1:
-                    row |= {"difference": float(apart.mean()), "comparisons": comparisons}
-                    row["difference_low"], row["difference_high"] = intervals.interval(apart)
-                    row["p"] = finite_or_none(tested[pair])
-                    row["p_holm"] = finite_or_none(corrected[pair])
-                yield row

@@ -142,19 +142,6 @@ area_se float64?
 area_vs_random float64?: Mean area over that of `random`, less 1: −0.25 is a quarter below.
 area_vs_random_se float64?: Standard error of that difference, paired by seed.""")
 
-SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors, against
-random selection and against the best of the others: a row per dataset, model and selector for each
-budget and for the area under the curve. Intervals are by Student's t, each of one comparison.
-dataset string, model string, selector string
-quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
-beta float64?: The budget; null for the area.
-reference string: `random`, or `best`: of the other selectors but random, that of the lowest mean.
-other string: That selector's name.
-seeds int64
-difference float64?±: Mean of the selector's value less the other's of the same seed, in perplexity.
-p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
-p_holm float64?, comparisons int64?""")
-
 UNLEARNING = table("""unlearning: Every measured point of the budget-perplexity curves. Rows at β =
 0 and β = 1 are models that all selectors share; they repeat for each.
 dataset string, model string, seed int64, unlearner string, selector string, beta float64

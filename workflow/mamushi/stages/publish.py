@@ -33,8 +33,9 @@ class Published(NamedTuple):
 
 @cache
 def published() -> dict[str, Published]:
-    """Return the result tables of the core and of rooms by the rules that make them."""
-    files = find_files("mamushi/stages/tables.py", "mamushi_*/*/stages.py")
+    """Return the result tables of the core and of rooms by the rules that make them; a room's stand
+    in the place of the core's of that rule."""
+    files = find_files("mamushi/stages/tables.py") + find_files("mamushi_*/*/stages.py")
     entries = [getattr(import_file(file), "TABLES", {}) for file in files]
     return {rule: made for tables in entries for rule, made in tables.items()}
 

@@ -33,11 +33,9 @@ def half_gap(config: Config) -> Needs:
         ends = (starts[sweep["model"]], "gold", arms.UNLEARNED_WHOLE)
         curves += grid.expand(swept, paths.PERPLEXITY, [*ends, arms.UNLEARNED])
     curves += grid.expand(unlearning, paths.PERPLEXITY, grid.MEASURED)
-    nll = [path.replace("perplexity.parquet", "nll.parquet") for path in curves]
-    files = dict.fromkeys([*curves, *nll, *grid.expand(unlearning, paths.EXAMPLES)])
     settings = {name: unlearning[name] for name in ("target", "retain_cap", "fine")}
     axes = grid.axes(config, "unlearning")
-    return [*files], {"grid": axes, "starts": starts, "sweeps": sweeps, **settings}
+    return [*dict.fromkeys(curves)], {"grid": axes, "starts": starts, "sweeps": sweeps, **settings}
 
 
 def probes(config: Config) -> Needs:
@@ -76,7 +74,7 @@ def evidence(config: Config) -> Needs:
 TABLES = {
     "tables": Published(
         "Tables",
-        ("sad", "sad_summary", "sad_differences", "selection"),
+        ("sad", "sad_summary", "selection"),
         "mamushi.evaluation.sad",
         of_grid,
     ),

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.data.labels import TextProperties, read_texts
+from mamushi.data.labels import TextProperties, places_of, read_texts
 from mamushi.evaluation.intervals import Floats
-from mamushi.evaluation.sad import read_nll
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi_extras.effects.contrasts import Effect, contrast
@@ -68,8 +67,16 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        files = self.files(paths.NLL, arm=arm)
-        return read_nll(files, "deep" if deep else "nll", self.held_out["id"])
+        column, ids, values = "deep" if deep else "nll", self.held_out["id"], []
+        for path in self.files(paths.NLL, arm=arm):
+            table = read_table(path, schemas.NLL, ["id", column])
+            values.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
+        return np.array(values)
+
+    def at(self, rows: Rows) -> tuple[Floats, NDArray[np.int64] | None]:
+        """Return the tokens of some texts, and the groups of those that are not independent."""
+        groups = self.texts.groups
+        return self.tokens[rows], None if groups is None else groups[rows]
 
     def contrast(
         self,
@@ -81,10 +88,8 @@ class Cohort:
     ) -> Effect:
         """Compare models a and b on some texts as ``contrasts.contrast``, from the NLL of all texts
         (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given."""
-        groups = None if self.texts.groups is None else self.texts.groups[rows]
         ends = gap and (gap[0][:, rows], gap[1][:, rows])
-        texts = self.tokens[rows], groups
-        return contrast(a[:, rows], b[:, rows], *texts, gap=ends, pooled=pooled)
+        return contrast(a[:, rows], b[:, rows], *self.at(rows), gap=ends, pooled=pooled)
 
 
 def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:

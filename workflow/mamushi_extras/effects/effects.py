@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from mamushi.config import arms
 from mamushi.data.labels import TextProperties, read_texts
-from mamushi.evaluation.intervals import Floats, finite_or_none, holm
+from mamushi.evaluation.intervals import Floats, finite_or_none
 from mamushi.evaluation.sad import BASELINE
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
 from mamushi.io.files import read_json
 from mamushi.io.tables import DOMAINS, FORGET, INFERENCE, RETAIN, read_table
 from mamushi_extras.effects.cohort import Cohort, Rows, cohorts
-from mamushi_extras.effects.contrasts import Effect, pooled_variance
+from mamushi_extras.effects.contrasts import Effect, holm, pooled_variance
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
 YES, NO, UNKNOWN = "yes", "no", "cannot be told"

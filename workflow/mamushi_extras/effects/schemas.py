@@ -1,4 +1,4 @@
-"""What a removal changes, and for whom."""
+"""What a removal changes, for whom, and which selectors differ."""
 
 from mamushi.io.columns import table
 
@@ -44,3 +44,16 @@ recovered float64?±: Of forget texts, the share of the group's own gap in held-
 ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
 listed float64?: Share of these that the list has, a mean over seeds; null of a selector of tokens.
 of_list float64?: Share of the removal list that these make, likewise; null of an empty list.""")
+
+SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors, against
+random selection and against the best of the others: a row per dataset, model and selector for each
+budget and for the area under the curve. Intervals are by Student's t, each of one comparison.
+dataset string, model string, selector string
+quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
+beta float64?: The budget; null for the area.
+reference string: `random`, or `best`: of the other selectors but random, that of the lowest mean.
+other string: That selector's name.
+seeds int64
+difference float64?±: Mean of the selector's value less the other's of the same seed, in perplexity.
+p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
+p_holm float64?, comparisons int64?""")

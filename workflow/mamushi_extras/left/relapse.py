@@ -9,12 +9,13 @@ import numpy as np
 
 from mamushi.config import arms
 from mamushi.config.arms import RETRAINING_SOURCE
-from mamushi.evaluation.intervals import Floats, finite_or_none, interval
+from mamushi.evaluation.intervals import Floats, finite_or_none
 from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths
 from mamushi.io.columns import Table
 from mamushi.io.tables import FORGET, read_table
 from mamushi_extras.effects.cohort import Cohort, cohorts
+from mamushi_extras.effects.contrasts import interval
 from mamushi_extras.left.schemas import RELAPSE, RELEARNED_TEXTS, RELEARNING_CURVE
 
 

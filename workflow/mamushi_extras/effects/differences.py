@@ -1,0 +1,78 @@
+"""The table ``sad_differences``: which selectors differ in SAD, seed by seed.
+
+A family of comparisons is all pairs of selectors of a dataset and model, at all measured budgets
+for SAD, once for the area; Holm's correction over it also covers comparisons that are chosen by
+looking, as that with the best other selector is.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.evaluation import sad
+from mamushi.evaluation.intervals import Floats, finite_or_none
+from mamushi.evaluation.sad import BASELINE, areas
+from mamushi.io.columns import Table
+from mamushi.io.schemas import SAD
+from mamushi_extras.effects.contrasts import holm, interval, p_value
+from mamushi_extras.effects.schemas import SAD_DIFFERENCES
+
+Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
+BEST = "best"  # The other selector, random aside, with the lowest mean.
+
+
+def tables(root: Path, grid: Mapping[str, Any], ranked: Collection[str]) -> dict[Table, pa.Table]:
+    """Return the tables of a grid as the core makes them, and which of its selectors differ."""
+    made = sad.tables(root, grid, ranked)
+    return {**made, SAD_DIFFERENCES: sad_differences(made[SAD])}
+
+
+def sad_differences(table: pa.Table) -> pa.Table:
+    """Return the table ``sad_differences`` of a table ``sad``.
+
+    A row per selector other than random, for each measured budget and the area (``beta`` is null),
+    against random and against the best of the others. With one seed all numbers are null.
+    """
+    rows: list[dict[str, Any]] = []
+    for model, of_model in table.to_pandas().groupby(["dataset", "model"], sort=False):
+        by_budget: dict[float | None, Values] = {
+            beta: {name: of.sad.to_numpy() for name, of in at.groupby("selector", sort=False)}
+            for beta, at in of_model.groupby("beta")
+            if 0 < beta < 1
+        }
+        by_area: dict[float | None, Values] = {None: areas(of_model)}
+        for quantity, family in (("sad", by_budget), ("area", by_area)):
+            head = {"dataset": model[0], "model": model[1], "quantity": quantity}
+            rows += [{**head, **row} for row in _compare_family(family)]
+    return pa.Table.from_pylist(rows, schema=SAD_DIFFERENCES.schema)
+
+
+def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
+    # The test is two-sided: it is the same whichever comes first.
+    tested = {
+        (beta, frozenset(pair)): p_value(values[pair[0]] - values[pair[1]])
+        for beta, values in points.items()
+        for pair in combinations(values, 2)
+    }
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
+    for beta, values in points.items():
+        for name in [name for name in values if name != BASELINE]:
+            rivals = [rival for rival in values if rival not in (name, BASELINE)]
+            references = {BASELINE: BASELINE} if BASELINE in values else {}
+            if rivals:
+                references[BEST] = min(rivals, key=lambda rival: float(values[rival].mean()))
+            for reference, rival in references.items():
+                apart, pair = values[name] - values[rival], (beta, frozenset({name, rival}))
+                row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
+                row |= {"other": rival, "seeds": len(apart)}
+                if len(apart) > 1:
+                    row |= {"difference": float(apart.mean()), "comparisons": comparisons}
+                    row["difference_low"], row["difference_high"] = interval(apart)
+                    row["p"] = finite_or_none(tested[pair])
+                    row["p_holm"] = finite_or_none(corrected[pair])
+                yield row
