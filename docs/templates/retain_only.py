@@ -29,5 +29,5 @@ def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
 #   RANDOM_LABELS = True         forget texts have random labels
 #   SALIENCY = "sparsity"        the setting with the share of weights that it trains
 #   START_NLL = True             forget.start_sums: the forget texts' NLL under the start model
-#   TRAINS = False               no `loss`, but `edit`, of the logits: see `logit_bias.py`
+#   TRAINS = False               `edit` and `lay_over` of logits, no `loss`: see `logit_bias.py`
 #   STATES = "layer"             forget.states, retain.states: hidden states after that block

@@ -89,7 +89,7 @@ class Plugin:
     knows_truth: bool = False  # has the log-density ratio
 
     # Unlearners.
-    trains: bool = True  # takes steps by its `loss`; otherwise it has `edit`, of the logits
+    trains: bool = True  # takes steps by its `loss`; else it has `edit` and `lay_over`
     stops: str | None = None  # the setting with the forget loss at which it stops
     random_labels: bool = False
     saliency: str | None = None  # the setting with the share of weights that stay
