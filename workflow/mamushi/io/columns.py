@@ -68,19 +68,14 @@ SHARED = {name: meaning for names, meaning in _MEANINGS for name in names.split(
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table with its columns, which may be null only where declared so, and their meanings;
-    vectors are of one number. Names of further columns that it may have begin with ``further``."""
+    """A table, its columns, where vectors are of one number, their meanings, and how the names of
+    ``further`` columns begin."""
 
     name: str
     description: str
     schema: pa.Schema
     meanings: Mapping[str, str]
     further: str | None
-
-    @property
-    def has_vectors(self) -> bool:
-        """Tell whether it holds vectors, which are large and hardly compress."""
-        return any(map(pa.types.is_fixed_size_list, self.schema.types))
 
     def like(self, stored: Iterable[pa.Field]) -> pa.Schema:
         """Return all columns, with vectors of the width that they have in ``stored``."""

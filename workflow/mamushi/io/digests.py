@@ -1,10 +1,6 @@
 """SHA-256 digests of texts, of results by what they are made from, and of files, each read once for
-as long as it does not change.
-
-As git does for its index, a file is known again by path, size, times, inode and device. Among them
-is the time of a status change, which nobody sets back. Digests are kept in a folder of ``results``,
-for the next command.
-"""
+as long as it does not change: as git does for its index, a file is known again by path, size, times
+(that of a status change is never set back), inode and device, from a folder of ``results``."""
 
 import contextlib
 import hashlib
@@ -70,8 +66,8 @@ def content_digests(paths: Iterable[str]) -> dict[str, str]:
 
 
 def of_text(text: str) -> str:
-    """Return the digest by which a text is known again: the first 16 hexadecimal digits of the
-    SHA-256 of its UTF-8, without the white space around it, as it is ranked."""
+    """Return the digest by which a text, without the white space around it, is known again: the
+    first 16 hexadecimal digits of the SHA-256 of its UTF-8."""
     # Bytes that are no UTF-8, and lone surrogates, are texts that nobody ranked.
     return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()[:16]
 

@@ -25,11 +25,8 @@ SEAL = "crc32"
 
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path beside ``path`` to write to; rename it to ``path`` when the block succeeds.
-
-    After a failure, or a kill at any moment, ``path`` is what it was before. Raises as
-    ``new_part``, before the block.
-    """
+    """Give a path beside ``path`` to write to; rename it to ``path`` when the block succeeds. After
+    a failure, or a kill at any moment, ``path`` is what it was. Raises as ``new_part``, before."""
     draft = new_part(Path(path))
     try:
         yield draft
@@ -43,9 +40,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
-    """Make and return what is to become ``target``, a file or a folder beside it. Remove parts of
-    it that processes of this host left when they were killed. Raises ``UserError`` for a URL, and
-    ``OSError`` of the target where nothing can be written."""
+    """Make and return what is to become ``target``, a file or a folder beside it. Remove those that
+    killed processes of this host left. Raises ``UserError`` for a URL, and ``OSError`` of the
+    target where nothing can be written."""
     if URL.search(str(target)):
         do = "give a path here, and copy what is written there"
         raise UserError("is a URL, to which nothing is written", where=target, do=do)
@@ -69,8 +66,7 @@ def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str], do: str = "delete it and run again") -> Iterator[None]:
-    """Raise ``UserError`` for what goes wrong in the block with a file that is missing or
-    damaged."""
+    """Raise ``UserError`` in the block for a file that is missing or damaged."""
     try:
         yield
     except FileNotFoundError:
@@ -82,8 +78,7 @@ def reading(path: str | os.PathLike[str], do: str = "delete it and run again") -
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Return hexadecimal SHA-256 digest of a file's bytes. Raises ``UserError`` when it is
-    missing."""
+    """Return hexadecimal SHA-256 of a file's bytes. Raises ``UserError`` when it is missing."""
     with reading(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -96,8 +91,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented JSON with sorted keys, whole or not at all; an object with a
-    checksum of its content, which ``read_json`` asks for."""
+    """Write indented JSON with sorted keys, of an object with the checksum that ``read_json`` asks
+    for, whole or not at all."""
     if isinstance(value, dict):
         value = {**value, SEAL: _checksum(value)}
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -105,8 +100,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a JSON file of this program. Raises ``UserError`` when it is missing, damaged or
-    changed, or has no checksum."""
+    """Read a JSON file of this program. Raises ``UserError`` when it is missing or has changed."""
     value = read_plain_json(path)
     with reading(path):
         if not isinstance(value, dict) or value.pop(SEAL, None) != _checksum(value):
@@ -121,14 +115,12 @@ def read_plain_json(path: str | os.PathLike[str]) -> Any:
 
 
 def header(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``metadata`` (JSON) as safetensors stores it, in one key: it writes several in an
-    order that changes from run to run."""
+    """Return metadata as safetensors stores it, in one key: of several the order would change."""
     return {"mamushi": json.dumps(metadata, sort_keys=True)}
 
 
 def trained_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file of trained tensors was made from. Raises ``UserError`` when it is missing
-    or damaged."""
+    """Return what trained tensors were made from. Raises ``UserError`` as ``reading``."""
     from safetensors import safe_open
 
     with reading(path), safe_open(path, "np") as file:

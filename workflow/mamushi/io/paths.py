@@ -1,8 +1,7 @@
 """Where every artifact lies: one pattern each, for Snakemake's wildcards and for ``str.format``.
 
-``SCORES`` is an output pattern in a rule, and ``SCORES.format(dataset=..., model=..., seed=...,
-selector=...)`` is the file in a stage. Write budgets with ``beta``: ``0.1`` becomes ``0.10``. The
-comment behind a pattern says what it holds, also on the page Tables of the documentation.
+Write budgets with ``beta``: ``0.1`` becomes ``0.10``. The comment behind a pattern says what it
+holds, also on the page Tables of the documentation.
 """
 
 import re
@@ -16,14 +15,11 @@ EXAMPLES = DATA + "/examples.parquet"  # cleaned texts with domain and section
 DUPLICATES = DATA + "/duplicates.parquet"  # copies and cross-posts
 DATA_CARD = DATA + "/card.json"  # digests and counts
 TOKENS = DATA + "/tokens/{model}.parquet"  # token ids
-
 FETCHED = "results/remote/{place}/.fetched.json"  # where a copy comes from, and its digests
-
 BASE = "results/base/{model}"
 MODEL_CARD = BASE + "/card.json"  # where a model is, and how to check it
 
 CELL = "results/runs/{dataset}/{model}/seed{seed}"
-
 ARM = CELL + "/arms/{arm}"  # one model
 CARD = ARM + "/card.json"  # settings, digests and steps of its training
 TRAINED = ARM + "/trained.safetensors"  # its tensors: endpoints, own lists, keep_checkpoints
@@ -54,7 +50,6 @@ CLAIMS = "results/claims"
 SWEEPS = "results/sweeps.json"  # finer budgets at which unlearning is measured
 
 JUDGED = CELL + "/generations.parquet"  # what the models of a probed cell say
-
 CALIBRATED = CELL + "/calibrated.parquet"  # calibrated scores
 CALIBRATION = CELL + "/calibration.parquet"  # checks of them
 FRONTIER = CELL + "/frontier.parquet"  # expected removal and preservation
@@ -64,27 +59,20 @@ GEOMETRY = CELL + "/geometry.parquet"  # how the embeddings stretch
 RANKING = CELL + "/ranking.html"  # a page to browse the ranking
 
 START = "results/index.html"  # the start page
-
 TABLES = "results/tables"
 TABLE = TABLES + "/{table}.parquet"  # a result table, also as CSV
 TABLE_CSV = TABLES + "/{table}.csv"
 FIGURES = "results/figures"
 FIGURE = FIGURES + "/{figure}.pdf"  # a figure, also as PNG
-
 CELL_FIGURE = FIGURES + "/{figure}/{dataset}/{model}/seed{seed}.pdf"
 CELL_FIGURE_PNG = FIGURES + "/{figure}/{dataset}/{model}/seed{seed}.png"
-
 STUDY_TABLE = TABLES + "/{study}/{table}.parquet"
 STUDY_FIGURE = FIGURES + "/study/{study}.pdf"
 
 
 def beta(budget: float | str) -> str:
     """Return a budget as it stands in file names: two decimals, and up to four more where they are
-    needed; ``0.10``, ``0.125``.
-
-    Raises ``ValueError`` for a budget that six decimals cannot hold, since two budgets would then
-    share a file.
-    """
+    needed. Raises ``ValueError`` for more, by which two budgets would share a file."""
     text = f"{float(budget):.6f}"
     if abs(float(text) - float(budget)) > 1e-9:
         raise ValueError(f"budget {budget} has more than six decimals")

@@ -1,15 +1,12 @@
-"""The tables that stages hand to each other, each declared once, with what its columns mean.
-
-See ``columns`` for how a declaration is written; the page "Tables" of the docs is made from them.
-"""
+"""The tables that stages hand to each other, with what their columns mean, see ``columns``; the
+page "Tables" of the docs is made from them."""
 
 from mamushi.io.columns import table
 
 # Texts, their vectors, rankings and removal lists -------------------------------------------------
 
 EXAMPLES = table("""examples: The cleaned texts of a dataset, a row per kept text.
-id string: Id of the text, unique in the dataset; of a window that of its document, `#` and its
-    characters there, as `c7#120-480`.
+id string: Id of the text; of a window that of its document with its characters: `c7#120-480`.
 text string: The text, without white space around it.
 domain string
 section string: `contamination`, `inference` or `evaluation`: see `datasets.NAME.sections`.
@@ -17,8 +14,7 @@ log_density_ratio float64?: The exact log p1(text)/p2(text) in nats; null but fo
 group string?: What it shares with texts that are not independent of it, such as a thread.
 label_* string?: Labels that came with the texts.""")
 
-DUPLICATES = table("""duplicates: The texts that were dropped as copies, a row each, in the order of
-the files.
+DUPLICATES = table("""duplicates: The texts that were dropped as copies, in the order of the files.
 id string: Id of the text that was dropped.
 kept_id string?: Id of the text that was kept for it; null for a cross-post, of which none is.
 reason string: `exact` but for case and white space, `near`, or `cross_post` of both domains.
@@ -29,20 +25,18 @@ id string
 tokens int32[]: Its token ids, as the tokenizer begins and ends a text, cut at `tokens.max_length`.
 counted* bool[]: Which of them are predicted, where `assistant_only_loss` says that not all are.""")
 
-EMBEDDINGS = table("""embeddings: The texts of the inference section as vectors of the contaminated
-model.
+EMBEDDINGS = table("""embeddings: The inference section as vectors of the contaminated model.
 id string, domain string
 embedding vector: The pooled hidden state, float16; as many numbers as the model is wide.""")
 
 SCORES = table("""scores: One selector's ranking of the inference section, a row per text.
 id string, domain string
-score float64?: The higher, the earlier a forget text is removed; for Mamushi and its variants an
-    estimate of log p1/p2 in nats. Null of retain texts where the selector has none.
+score float64?: The higher, the earlier it goes; for Mamushi and variants log p1/p2 in nats. Null
+    of retain texts where the selector has none.
 rank int64?: Place in the ranking, from 1, which goes first; null for retain texts.
 fold int16?""")
 
-REFITS = table("""refits: One selector's scores of the inference section made again, a row per text
-and refit.
+REFITS = table("""refits: One selector's scores made again, a row per text and refit.
 id string, domain string
 refit int16: Number of the refit, from 0.
 part string: `whole`, or `half_a` and `half_b`, fitted on either half of each fold's training texts.
@@ -52,8 +46,7 @@ fold int16?""")
 STABILITY = table("""stability: How often each forget text is in one selector's list at a budget.
 The metadata hold the overlap of the list with those of the refits.
 id string, rank int64, beta float64
-frequency float64: Share of the rankings (that of `scores`, and each whole refit's) that have the
-    text in their list: 1 is `surely`, between 0 and 1 a `toss-up`.""")
+frequency float64: Share of rankings that list it: 1 is `surely`, between 0 and 1 a `toss-up`.""")
 
 REMOVALS = table("""removals: The removal list of one selector at one budget: the forget texts to
 remove, by rank. The manifest, a JSON file of the same name, says what to expect of it.
@@ -64,18 +57,15 @@ copies string[]: Ids of the texts that were collapsed into it and go with it, so
 text_sha256 string: The first 16 hexadecimal digits of the SHA-256 of its UTF-8.
 copies_sha256 string[]: The texts of the copies, in the same way.""")
 
-TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
-section predicts.
+TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text predicts.
 id string, domain string
 score float32[]?: Of each predicted token; null of a retain text that is not scored.
 counted* bool[]: As in the table `tokens`.""")
 
-SPANS = table("""spans: What a selector of tokens leaves out of the loss at one budget, a row per
-span: a trainer gives these tokens the label -100.
+SPANS = table("""spans: What a selector of tokens leaves out of the loss at a budget: labels -100.
 id string
 start int32: First token of the span, counted from 0 in the text's tokens of the token cache.
 stop int32: The token after its last.""")
-
 
 # One model ----------------------------------------------------------------------------------------
 
@@ -89,11 +79,9 @@ perplexity float64: exp(nll).""")
 NLL = table("""nll: What a perplexity is made of, a row per held-out text, in order.
 id string
 tokens int64, nll float64
-deep float64?: The same without word frequencies, of sampled forget texts: among the tokens of
-    those, once the model's mean prediction is that of words in other texts.""")
+deep float64?: The same without word frequencies, of sampled forget texts.""")
 
-TRAIN_LOG = table("""train_log: One fine-tune (or pretraining of a tiny model), a row per optimizer
-step.
+TRAIN_LOG = table("""train_log: One fine-tune or pretraining, a row per optimizer step.
 step int64
 epoch float64: Passes over the texts after this step; a fraction within a pass.
 loss float64: Mean NLL per predicted token of the step's texts before its update, in nats.
@@ -104,8 +92,7 @@ UNLEARN_LOG = table("""unlearn_log: One unlearning, a row per optimizer step tha
 step int64
 epoch float64: Passes over the selected forget texts after this step.
 loss float64: What the unlearner lowers, before the step's update.
-forget_loss float64: Mean NLL per token of the step's forget texts, or of their random labels, in
-    nats, before the update.
+forget_loss float64: Mean NLL per token of the step's forget texts or their random labels, in nats.
 retain_loss float64: The same of the step's retain texts.
 forget_mean float64: Mean of `forget_loss` over the last `unlearning.training.stop_window` steps.
 tokens int64: Predicted tokens of the step, forget and retain texts together.
@@ -115,7 +102,6 @@ CONTINUATIONS = table("""continuations: What one model says after each prompt, a
 prompt string
 prompt_tokens int32[]: Its token ids as the model reads them, chat template included.
 tokens int32[]: Token ids of the greedy continuation, with the one that ends it if one does.""")
-
 
 # Models compared: perplexities, SAD, unlearning ---------------------------------------------------
 
@@ -184,7 +170,6 @@ text string: What was said, without the prompt; profanity masked.
 tokens int64: Tokens of it, with the token that ends it.
 repetition float64: Share of tokens that occur among the 16 before them.
 gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")
-
 
 # What scores and embeddings tell before anything is retrained -------------------------------------
 
@@ -255,16 +240,14 @@ preservation float64±: KL(p2 ‖ p−S), the same for retain texts; less is bet
 removal_true float64?: What the removal achieves by the exact ratio; null where no truth is known.
 preservation_true float64?: The same of preservation.""")
 
-ADVICE = table("""advice: Recommended budgets: means over seeds, and null, with a reason, where none
-can be stood by.
+ADVICE = table("""advice: Recommended budgets, means over seeds; null, with a reason, where none is.
 dataset string, model string, selector string
 target string: `removal` (share of the full removal's gain) or `preservation` (most nats per text).
 value float64: What is asked of the target: a share, or nats per text.
 budget float64?±: Recommended share of the forget set, linear between the frontier's budgets; its
     interval is what the seeds and their 95% bands span, rounded outwards to hundredths.
 reason string?: Why there is no budget; null where there is one.
-retraining float64?±: The share of the texts, or of their tokens, that retraining needs by the
-    table `predicted`, for removal; null for other targets.""")
+retraining float64?±: The share that retraining needs by the table `predicted`, for removal.""")
 
 RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: fit
 and ranking, with those of what it derives from, but no reading, loading or Snakemake.
@@ -279,8 +262,7 @@ cpu_seconds_mean float64?, cpu_seconds_sd float64?
 paper_mean float64?: Seconds that the paper prints for selecting 60% of `jigsaw` by `gemma-2-2b`.
 paper_sd float64?""")
 
-QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
-ranking, of the first seed.
+QUALITATIVE_RANKING = table("""qualitative_ranking: The first and last forget texts of a ranking.
 dataset string, model string, seed int64, selector string
 end string: `top` (goes first) or `bottom` (goes last).
 place int64: Place at that end, from 1.

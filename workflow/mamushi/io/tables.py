@@ -39,14 +39,16 @@ GROUP, LARGE_GROUP = 16384, 65536
 def write_table(
     path: str | Path, kind: Table, columns: Columns, *, metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Write an artifact with its ``metadata`` after checking it, whole or not at all. Raises
-    ``ValueError`` when a column is missing or has nulls that its schema forbids."""
+    """Write an artifact with its ``metadata``, whole or not at all. Raises ``ValueError`` when a
+    column is missing or has nulls that its schema forbids."""
     described = {MARK: json.dumps(metadata or {}, sort_keys=True)}
-    how: Any = {"write_page_checksum": True, "use_dictionary": not kind.has_vectors}
-    how["compression"] = "none" if kind.has_vectors else "zstd"
+    # They are large and hardly compress.
+    has_vectors = any(map(pa.types.is_fixed_size_list, kind.schema.types))
+    how: Any = {"write_page_checksum": True, "use_dictionary": not has_vectors}
+    how["compression"] = "none" if has_vectors else "zstd"
     blocks = columns if isinstance(columns, Iterator) else iter([columns])
     tables = (_cast(kind, block).replace_schema_metadata(described) for block in blocks)
-    first, rows = next(tables), GROUP if kind.has_vectors else LARGE_GROUP
+    first, rows = next(tables), GROUP if has_vectors else LARGE_GROUP
     with atomic(path) as draft, pq.ParquetWriter(draft, first.schema, **how) as writer:
         for table in chain([first], tables):
             # A column in pieces would end its pages where they end.
@@ -87,8 +89,7 @@ def read_groups(
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return the ``metadata`` that ``write_table`` stored; empty where there is none. Raises
-    ``UserError`` when the file is missing or damaged."""
+    """Return the ``metadata`` that ``write_table`` stored. Raises ``UserError`` as ``reading``."""
     with _opened(path) as file:
         return dict(json.loads((file.schema_arrow.metadata or {}).get(MARK.encode(), b"{}")))
 
@@ -106,16 +107,15 @@ def _opened(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetF
 
 
 def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
-    """Return the columns ``id`` and ``domain``, and ``further`` ones, of the texts that have a
-    vector."""
+    """Return the columns ``id``, ``domain`` and ``further`` ones of the texts that are ranked."""
     table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
     inference = table.filter(pc.equal(table["section"], INFERENCE))  # noqa: F405
     return {name: inference[name].combine_chunks() for name in ("id", "domain", *further)}
 
 
 def large_matrix(shape: tuple[int, int], folder: Path | None) -> NDArray[np.float16]:
-    """Return a matrix of zeros; a large one in a file in ``folder`` without a name, of which the
-    system keeps in memory what fits. Raises ``OSError`` where the disk is full."""
+    """Return a matrix of zeros, a large one mapped from a file without a name in ``folder``. Raises
+    ``OSError`` where the disk is full."""
     size = 2 * math.prod(shape)
     if size < MAPPED:
         return np.zeros(shape, dtype=np.float16)
@@ -130,8 +130,7 @@ def write_vectors(
     texts: Mapping[str, pa.Array],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write the table of embeddings, with the columns ``texts`` (n,) and vectors (n, width) that
-    come in ``blocks``."""
+    """Write the table of embeddings: columns ``texts`` (n,) and blocks of vectors (n, width)."""
 
     def columns() -> Iterator[pa.Table]:
         table = pa.table(dict(texts))
@@ -152,8 +151,8 @@ def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping
 
 
 def write_csv(path: str | Path, table: pa.Table) -> None:
-    """Write a table for people: six significant digits, nulls as empty cells, and no text that a
-    spreadsheet runs: a formula stands behind an apostrophe, as the page of a ranking does it."""
+    """Write a table for people: six significant digits, nulls as empty cells, and an apostrophe
+    before a text that a spreadsheet would run."""
 
     def cell(value: Any) -> Any:
         if isinstance(value, float):

@@ -1,7 +1,5 @@
-"""The files of a table: one, a folder of several, or a folder that `datasets` saved.
-
-Known by their names, so that what a rule reads can be declared without opening it.
-"""
+"""The files of a table: one, a folder of several, or a folder that `datasets` saved. They are known
+by their names, so that what a rule reads can be declared without opening it."""
 
 import json
 import re
@@ -60,10 +58,8 @@ def no_file(path: Path) -> str:
 
 def find(path: str | Path) -> list[Path]:
     """Return the files of a table in the order of its rows, by a path or a pattern with ``*``.
-
     Raises ``UserError`` for a path where nothing is, an ending that is not known, and a folder
-    without a table, with several formats, or with what is not read of it and may hold rows.
-    """
+    without a table, or with what is not read of it and may hold rows."""
     path = Path(path)
     if path.is_file():
         if format_of(path) is None:
