@@ -1,0 +1,1 @@
+IDS = ".txt"  # of the file of ids beside a shard of safetensors

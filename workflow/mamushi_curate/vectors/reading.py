@@ -15,7 +15,7 @@ from safetensors import safe_open
 from mamushi.errors import UserError, located
 from mamushi.io.domains import name_of
 from mamushi.io.tables import large_matrix
-from mamushi_curate.vectors.stages import IDS
+from mamushi_curate.vectors import IDS
 
 _ROWS = 16384  # Read at once.
 

@@ -11,9 +11,9 @@ from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
+from mamushi_curate.vectors import IDS
 
 SHARDS = (".parquet", ".pq", ".safetensors")
-IDS = ".txt"  # of the file of ids beside a shard of safetensors
 
 
 def vector_files(model: Config) -> list[Path]:
