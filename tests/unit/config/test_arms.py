@@ -18,7 +18,6 @@ NAMES = {
 CONFIG: dict[str, Any] = {
     "models": {"plain": {}, "ours": {"contaminated": True, "base": "clean"}},
     "selectors": {"a": {"kind": "random"}},
-    "unlearners": {"salun": {}, "a.b": {}},
     "unlearning": {"start": "beta0", "lists": {"mine": "ids.txt"}},
 }
 
