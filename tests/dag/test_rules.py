@@ -55,9 +55,10 @@ def test_all_rules_were_read_and_every_stage_is_that_of_one() -> None:
 
 
 @pytest.mark.parametrize("name", rules())
-def test_a_rule_has_its_environment_and_says_where_each_file_goes(name: str) -> None:
+def test_a_rule_has_its_environment_and_gpu_and_says_where_each_file_goes(name: str) -> None:
     sections, stage = rules()[name], stages()[called(name)]
     assert re.fullmatch(r'\s*"(\.\./)+envs/mamushi\.yaml"\s*', sections["conda"])
+    assert ("**on_gpu(" in sections.get("resources", "")) == stage.is_on_gpu
     assert line(name).endswith(" --settings {params.settings:q} > {log:q} 2>&1")
     parameters = {parameter.name.replace("_", "-"): parameter for parameter in stage.parameters}
     options = re.findall(r" --([\w-]+)", line(name))
@@ -73,8 +74,3 @@ def test_a_rule_has_its_environment_and_says_where_each_file_goes(name: str) -> 
         }
         # What lies beside a named output is written.
         assert not unnamed or (role == "output" and "dirname" in line(name)), unnamed
-
-
-@pytest.mark.parametrize("name", rules())
-def test_a_rule_asks_for_a_gpu_where_its_stage_computes_on_one(name: str) -> None:
-    assert ("**on_gpu(" in rules()[name].get("resources", "")) == stages()[called(name)].is_on_gpu

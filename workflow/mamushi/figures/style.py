@@ -1,6 +1,5 @@
 """How every figure looks: one theme for seaborn, colours and marks; tables as frames; panels."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -159,9 +158,9 @@ def lines(
     return panels
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+def save(figure: Figure, path: Path) -> None:
     """Write the figure as PDF and PNG, without dates: same figure, same bytes."""
     for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
-        with atomic(Path(path).with_suffix(f".{kind}")) as draft:
+        with atomic(path.with_suffix(f".{kind}")) as draft:
             figure.savefig(draft, format=kind, metadata=metadata)
     plt.close(figure)
