@@ -98,7 +98,7 @@ def test_a_calculation_of_the_training_changes_what_trains(
 
 
 def test_a_stage_is_not_the_one_beside_it(edit: Edit, before: dict[str, str]) -> None:
-    words = "trained_tensors=sum(", "tensors=sum("
+    words = '"trained_tensors": sum(', '"tensors": sum('
     edit("mamushi/stages/train.py", lambda text: text.replace(*words))
     assert moved(before) == {"finetune"}
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from mamushi.running import locks, machine
 from mamushi.running.interruption import wait_for
@@ -36,8 +35,9 @@ def run_stage(stage: Stage, words: Sequence[str]) -> int:
         # The command that started this process has looked after all of this.
         job.run()
         return 0
-    card = job.arguments.get("model_card")
-    count = process_count(card) if stage.is_on_gpu else 1
+    card, counts = job.arguments.get("model_card"), json.loads(os.environ.get(GPUS, "{}"))
+    # The folder of its card has a model's name.
+    count = int(counts.get(card.parent.name, 1)) if card and stage.is_on_gpu else 1
     is_on_gpu = stage.is_on_gpu and job.execution.device != "cpu"
     # Who waits for another process holds no GPU.
     with locks.claim_outputs(job.outputs), locks.lease_gpus(is_on_gpu, count):
@@ -53,13 +53,6 @@ def run_stage(stage: Stage, words: Sequence[str]) -> int:
     sys.stdout.flush()
     print(f"mamushi {stage.name}: {cost}", file=sys.stderr, flush=True)
     return status
-
-
-def process_count(card: Path | None) -> int:
-    """Return the processes for a job with the model of this card, in whose folder's name it is: 1
-    but for one that is to be sharded."""
-    name = card.parent.name if card else None
-    return int(json.loads(os.environ.get(GPUS, "{}")).get(name, 1))
 
 
 def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:

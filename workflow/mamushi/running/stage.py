@@ -169,8 +169,7 @@ def parse_job(stage: Stage, words: Sequence[str]) -> Job:
     """Return the job of a rule's words, ``--name value ...`` or ``--name=value``. A rule without a
     file leaves nothing behind its option. Raises ``UserError`` for options that do not fit, and as
     ``job_of``."""
-    values = {"settings": [""], "execution": [os.environ.get(EXECUTION, "{}")]}
-    listed: list[str] = []
+    values, listed = {"settings": [""], "execution": [os.environ.get(EXECUTION, "{}")]}, list[str]()
     for word in words:
         if word.startswith("--"):
             option, _, value = word[2:].partition("=")
@@ -178,8 +177,7 @@ def parse_job(stage: Stage, words: Sequence[str]) -> Job:
         else:
             listed.append(word)
     (settings,), (execution,) = values.pop("settings"), values.pop("execution")
-    arguments: dict[str, Any] = {}
-    wrong = []
+    arguments, wrong = dict[str, Any](), []
     for p in stage.parameters:
         named = [p.kind(value) for value in values.pop(p.name, ())]
         if (p.is_required and not named) or (len(named) > 1 and not p.is_list):
