@@ -3,14 +3,12 @@
 import io
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import _twenty_newsgroups, load_files
 
 from mamushi.data.loaders import jigsaw, newsgroups
-from mamushi.data.raw import Raw
 from mamushi.io.files import sha256
 
 UNUSED = Path("unused")
@@ -19,58 +17,46 @@ UNUSED = Path("unused")
 # Jigsaw ---------------------------------------------------------------------------------------
 
 HEADER = "id,comment_text," + ",".join(jigsaw.TOXIC)
-GOOD = {
-    "train.csv": f'{HEADER}\na,"one\ntwo",0,0,0,0,0,0\nb,three,0,0,0,0,1,0\n',
+FILES = {
+    "train.csv": f"""{HEADER}
+mild,"one
+two",1,0,0,0,0,0
+worst,two,1,1,1,0,0,0
+rude,three,0,0,1,0,0,0
+threat,seven,1,0,0,1,0,0
+fine,eight,0,0,0,0,0,0
+""",
     "test.csv": "id,comment_text\nx,four\ny,five\nz,six\n",
-    # In another order than the comments.
+    # In another order than the comments; y was never scored.
     "test_labels.csv": f"id,{','.join(jigsaw.TOXIC)}\n"
     "z,1,0,0,0,0,1\ny,-1,-1,-1,-1,-1,-1\nx,0,0,0,0,0,0\n",
 }
 
 
-def load_jigsaw(folder: Path, train: str = GOOD["train.csv"], **settings: Any) -> Raw:
-    for name, content in (GOOD | {"train.csv": train}).items():
-        (folder / name).write_text(content, encoding="utf-8")
-    return jigsaw.load({"path": str(folder), **settings}, UNUSED)
-
-
-def test_jigsaw(tmp_path: Path) -> None:
-    raw = load_jigsaw(tmp_path)
-    assert raw.ids == ["a", "b", "x", "z"]
-    assert raw.texts == ["one\ntwo", "three", "four", "six"]
-    assert raw.forget.tolist() == [False, True, False, True]
-    assert raw.section == [None, None, "evaluation", "evaluation"]
-    assert raw.dropped == {"test comments without scores (-1)": 1}
-    assert np.asarray(raw.labels["insult"]).tolist() == [0, 1, 0, 0]
-    assert np.asarray(raw.labels["identity_hate"]).tolist() == [0, 0, 0, 1]
-    assert raw.places[1] == "train.csv, row 2"
-    assert raw.sources["train.csv"] == sha256(tmp_path / "train.csv")
-
-
-GRADED = f"""{HEADER}
-mild,one,1,0,0,0,0,0
-worst,two,1,1,1,0,0,0
-rude,three,0,0,1,0,0,0
-threat,seven,1,0,0,1,0,0
-fine,eight,0,0,0,0,0,0
-"""
-
-
 @pytest.mark.parametrize(
     ("forget", "ranked", "left_out"),
     [
+        (None, ["mild", "worst", "rude", "threat", "z"], None),
         (["threat", "severe_toxic"], ["worst", "threat"], 3),
         (["toxic"], ["mild", "worst", "threat", "z"], 1),
     ],
 )
-def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], left_out: int) -> None:
+def test_jigsaw(
+    tmp_path: Path, forget: list[str] | None, ranked: list[str], left_out: int | None
+) -> None:
     """What is labelled, but in another way, is of neither domain and counted."""
-    raw = load_jigsaw(tmp_path, GRADED, forget=forget)
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    raw = jigsaw.load({"path": str(tmp_path), "forget": forget}, UNUSED)
     assert np.array(raw.ids)[raw.forget].tolist() == ranked
     assert np.array(raw.ids)[~raw.forget].tolist() == ["fine", "x"]
-    # Comment y was never scored.
-    why = f"labelled, but not {' or '.join(forget)}"
-    assert raw.dropped == {"test comments without scores (-1)": 1, why: left_out}
+    why = {f"labelled, but not {' or '.join(forget)}": left_out} if forget else {}
+    assert raw.dropped == {"test comments without scores (-1)": 1, **why}
+    texts = dict(zip(raw.ids, zip(raw.texts, raw.section, strict=True), strict=True))
+    assert texts["worst"] == ("two", None) and texts["x"] == ("four", "evaluation")
+    assert raw.places[-1] == f"test.csv, row {3 if 'z' in ranked else 1}"
+    assert np.asarray(raw.labels["severe_toxic"]).tolist() == [name == "worst" for name in raw.ids]
+    assert raw.sources["train.csv"] == sha256(tmp_path / "train.csv")
 
 
 # 20 Newsgroups --------------------------------------------------------------------------------

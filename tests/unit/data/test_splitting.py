@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.splitting import limited, split_sections
+from mamushi.data.splitting import split_sections, within_limits
 from tests.unit.data.test_examples import NO_LIMIT, PAPER, raw_of
 
 SHARES = st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any)
@@ -36,12 +36,12 @@ def test_split_is_stratified_and_repeatable(
 
 
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:
-    forget = np.tile([True, False], 60)
+    raw = raw_of([""] * 120, [True, False] * 60)
     sections = np.repeat(np.array(list(PAPER), dtype=object), 40)
-    small = limited(forget, sections, {"forget": 5, "retain": 30}, 0)
-    assert Counter(zip(forget[small], sections[small], strict=True)) == {
+    small = within_limits(raw, sections, {"forget": 5, "retain": 30}, 0)
+    assert Counter(zip(raw.forget[small], sections[small], strict=True)) == {
         (domain, name): 5 if domain else 20 for domain in (True, False) for name in PAPER
     }
-    larger = limited(forget, sections, {"forget": 9, "retain": 30}, 0)
+    larger = within_limits(raw, sections, {"forget": 9, "retain": 30}, 0)
     assert not (small & ~larger).any()
-    assert limited(forget, sections, NO_LIMIT, 0).all()
+    assert within_limits(raw, sections, NO_LIMIT, 0).all()

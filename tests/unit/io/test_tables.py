@@ -34,12 +34,7 @@ def test_no_flipped_bit_of_a_page_is_read(tmp_path: Path, plain: bool) -> None:
 
 CELLS = {
     '=HYPERLINK("http://x","y")': '\'=HYPERLINK("http://x","y")',
-    "@SUM(A1)": "'@SUM(A1)",
-    "-2+3": "'-2+3",
-    " =1": "' =1",
-    "\ufeff=1": "'\ufeff=1",
-    "\uff1d1": "'\uff1d1",
-    "\ttab": "'\ttab",
+    "\ufeff =1": "'\ufeff =1",
     "\rreturn": "'\nreturn",
     "": "",
     "user@example.org": "user@example.org",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mamushi.data.cells import Cells, as_arrow, some, store
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
-from mamushi.data.splitting import limited, split_sections
+from mamushi.data.splitting import split_sections, within_limits
 from mamushi.errors import UserError, located
 from mamushi.io.digests import of_text
 from mamushi.io.tables import FORGET, RETAIN, SECTIONS
@@ -55,7 +55,7 @@ def build_examples(
     rows, chosen = np.flatnonzero(gone == ""), raw.take(gone == "")
     _by_domain(chosen.forget, "but empty ones, duplicates and texts of both domains")
     section = split_sections(chosen, sections, data["split_seed"])
-    within = limited(chosen.forget, section, limit, data["split_seed"])
+    within = within_limits(chosen, section, limit, data["split_seed"])
     gone[rows[~within]] = "limit"
     chosen, section = chosen.take(within), section[within]
     # A section is there when it has a share, or when rows came with it.

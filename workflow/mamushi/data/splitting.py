@@ -75,18 +75,15 @@ def _ready_sections(raw: Raw) -> NDArray[np.object_]:
     return np.array(sections, dtype=object)
 
 
-def limited(
-    forget: NDArray[np.bool_],
-    sections: NDArray[np.object_],
-    limit: Mapping[str, int | None],
-    seed: int,
+def within_limits(
+    raw: Raw, sections: NDArray[np.object_], limit: Mapping[str, int | None], seed: int
 ) -> NDArray[np.bool_]:
     """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,); of
     a smaller limit a subset of those of a larger one. Texts are drawn, not groups."""
-    stays = np.ones(len(forget), dtype=bool)
+    stays = np.ones(len(sections), dtype=bool)
     for domain, most in ((True, limit.get(FORGET)), (False, limit.get(RETAIN))):
         for section in SECTIONS if most is not None else ():
-            rows = np.flatnonzero((forget == domain) & (sections == section))
+            rows = np.flatnonzero((raw.forget == domain) & (sections == section))
             stays[_generator(seed, "limit", domain, section).permutation(rows)[most:]] = False
     return stays
 
