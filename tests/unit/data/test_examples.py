@@ -92,7 +92,6 @@ def test_a_text_that_was_trained_on_is_not_evaluated_on() -> None:
 @pytest.mark.parametrize(
     ("texts", "forget", "changes", "message"),
     [
-        (["a", "A"], [True, False], {}, "no texts but empty ones, duplicates and texts of both"),
         (["a", "b" * 1001], [True, False], {}, "row 2: a text of 1,001 characters; allowed are"),
         (["a", "b"], [True, False], {"ids": ["x", "x"]}, "row 2: id 'x' is there twice, first in"),
         (["a", "b", "c"], [True, False, False], {}, "forget domain has no texts in section 'inf"),

@@ -97,6 +97,20 @@ def test_newsgroups(downloads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert raw.sources == {path.name: sha256(path)}
 
 
+@pytest.mark.parametrize(
+    ("subject", "thread"),
+    [
+        ("RE: re^2: Re[3]: Fwd: The  Title", "the title"),
+        ("Re: The Title (was Re: Another)", "the title"),
+        ("The Title (fwd)", "the title"),
+        ("Re:", None),
+    ],
+)
+def test_the_thread_of_a_post(subject: str, thread: str | None) -> None:
+    post = f"From: a@b.c\nSubject: {subject}\nLines: 1\n\nSubject: of the text\n"
+    assert newsgroups.thread(post) == thread
+
+
 # Real files -----------------------------------------------------------------------------------
 
 

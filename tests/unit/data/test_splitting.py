@@ -1,6 +1,7 @@
-"""The split: shares within each stratum and in all, ready-made sections, and limits."""
+"""The split: shares within each stratum and in all, groups, ready-made sections, and limits."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,29 +11,37 @@ from hypothesis import strategies as st
 from mamushi.data.splitting import split_sections, within_limits
 from tests.unit.data.test_examples import NO_LIMIT, PAPER, raw_of
 
-SHARES = st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any)
+GROUPS = st.sampled_from([None, *"uvwxyz"])
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), min_size=1, max_size=60),
-    SHARES,
+    st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), GROUPS), min_size=1, max_size=60),
+    st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any),
     st.integers(0, 3),
 )
 def test_split_is_stratified_and_repeatable(
-    rows: list[tuple[bool, str]], parts: list[int], seed: int
+    rows: list[tuple[bool, str, str | None]], parts: list[int], seed: int
 ) -> None:
     shares = {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
-    forget, strata = (list(column) for column in zip(*rows, strict=True))
+    forget, strata, groups = (list(column) for column in zip(*rows, strict=True))
     raw = raw_of(strata, forget, stratum=strata)
-    sections = split_sections(raw, shares, seed)
-    counts = Counter(zip(rows, sections, strict=True))
-    for (cell, size), (name, share) in product(Counter(rows).items(), shares.items()):
+    sections = split_sections(raw, shares, seed).tolist()
+    cells = [*zip(forget, strata, strict=True)]
+    counts = Counter(zip(cells, sections, strict=True))
+    for (cell, size), (name, share) in product(Counter(cells).items(), shares.items()):
         assert abs(counts[cell, name] - size * share) < 1
     for domain, (name, share) in product((True, False), shares.items()):
         # So do all strata together.
         there = sum(counts[(domain, stratum), name] for stratum in "abc")
-        assert abs(there - share * sum(forget == domain for forget, _ in rows)) < 2
-    assert sections.tolist() == split_sections(raw, shares, seed).tolist()
+        assert abs(there - share * forget.count(domain)) < 2
+    # Names of groups that nobody shares change nothing.
+    assert sections == split_sections(replace(raw, group=raw.ids), shares, seed).tolist()
+    grouped = replace(raw, group=groups)
+    sections = split_sections(grouped, shares, seed).tolist()
+    pairs = {(group, name) for group, name in zip(groups, sections, strict=True) if group}
+    assert len(pairs) == len({group for group, _ in pairs})
+    assert all(shares[name] > 0 for name in sections)
+    assert sections == split_sections(grouped, shares, seed).tolist()
 
 
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:
