@@ -152,3 +152,30 @@ def refits_of(*names):
         return expand(paths.REFITS, selector=refitted, allow_missing=True)
 
     return find
+
+
+def base_of(wildcards, pattern):
+    """What a derived selector starts from."""
+    base = selectors.derives(config, wildcards.selector)
+    return pattern.replace("{selector}", base) if base else []
+
+
+def figures_of(kind):
+    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
+    return [name for name, figure in plugins("figure").items() if figure.of == kind]
+
+
+def tables_of(category):
+    """The result tables of a part of the report."""
+    every = [made.names for made in published().values() if made.category == category]
+    return expand(paths.TABLE, table=[name for names in every for name in names])
+
+
+def tables_and_figures(wildcards):
+    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
+    model that is none."""
+    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
+    if hindrances := grid.hindrances(config, GRID):
+        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
+        return []
+    return tables_of("Tables") + expand(paths.FIGURE, figure=figures_of("grid"))

@@ -1,12 +1,6 @@
 # Embeddings -> a ranking of the forget texts -> what to remove at each budget, with its manifests.
 
 
-def base_of(wildcards, pattern):
-    """What a derived selector starts from."""
-    base = selectors.derives(config, wildcards.selector)
-    return pattern.replace("{selector}", base) if base else []
-
-
 # A selector ranks the forget set once; every budget takes the top of that one ranking, so that
 # removal lists are nested.
 rule score:

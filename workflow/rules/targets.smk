@@ -1,27 +1,6 @@
 # What can be asked for: by `all` what is measured of the grid, and the targets beside it.
 
 
-def figures_of(kind):
-    """The figures that declare to be of the grid, evidence, unlearning or one cell."""
-    return [name for name, figure in plugins("figure").items() if figure.of == kind]
-
-
-def tables_of(category):
-    """The result tables of a part of the report."""
-    every = [made.names for made in published().values() if made.category == category]
-    return expand(paths.TABLE, table=[name for names in every for name in names])
-
-
-def tables_and_figures(wildcards):
-    """What is measured of the grid, where all of it can be; else says what hinders it. Refused is a
-    model that is none."""
-    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
-    if hindrances := grid.hindrances(config, GRID):
-        logger.warning("\n".join(["Nothing is retrained or measured.", *hindrances]))
-        return []
-    return tables_of("Tables") + expand(paths.FIGURE, figure=figures_of("grid"))
-
-
 # A lab's own case: the ranking and the removal lists, without any retraining.
 rule removals:
     input:

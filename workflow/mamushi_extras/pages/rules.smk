@@ -2,17 +2,19 @@
 OF_EVIDENCE.append(paths.RANKING)
 
 
-def rankings(wildcards):
-    """The scores of the grid's selectors, and of a corpus that nobody labelled the posterior."""
-    is_corpus = sources.unlabelled(DATASETS[wildcards.dataset])
-    ranking = paths.POSTERIOR if is_corpus else paths.SCORES
-    return expand(ranking, selector=RANKED, allow_missing=True)
-
-
 rule ranking:
     input:
         examples=paths.EXAMPLES,
-        scores=rankings,
+        # Of a corpus that nobody labelled the posterior.
+        scores=lambda wildcards: expand(
+            (
+                paths.POSTERIOR
+                if sources.unlabelled(DATASETS[wildcards.dataset])
+                else paths.SCORES
+            ),
+            selector=RANKED,
+            allow_missing=True,
+        ),
         refits=refits_of(*RANKED),
         manifests=expand(
             paths.MANIFEST,
