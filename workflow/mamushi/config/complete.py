@@ -43,6 +43,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     for section in NAMED:
         for name, definition in full[section].items():
             full[section][name] = _read_definition(full, section, name, definition)
+    full |= {section: _name_places(full[section]) for section in ("datasets", "models")}
     refuse(_check_names(full))
     _fill_lists(full)
     rooms = [added.check for added in additions("config")]
@@ -64,6 +65,14 @@ def _read_definition(full: Config, section: str, name: str, definition: Config) 
     if "training" in keys.model_fields:
         definition = laid_over({"training": shared["training"]}, definition)
     return read_section(keys, definition, at)
+
+
+def _name_places(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _name_places(inner) for key, inner in value.items()}
+    for added in additions("config") if isinstance(value, str) else ():
+        value = added.name(value)
+    return value
 
 
 def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,17 +52,15 @@ def _refuse_repeats(values: list[Any]) -> list[Any]:
 
 
 def resolve_path(path: Any) -> Any:
-    """Return a path with ``~`` and environment variables resolved, None if one is not set; a URL as
-    rooms name it. Raises ``ValueError`` for braces, Snakemake's wildcards."""
+    """Return a path with ``~`` and environment variables resolved, None if one is not set; a URL is
+    left to rooms. Raises ``ValueError`` for braces, Snakemake's wildcards."""
     if not isinstance(path, str) or not path:
         return path or None
     if not all(map(os.environ.get, re.findall(r"\$\{?(\w+)", path))):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
     if "://" in expanded:
-        from mamushi.registry import additions
-
-        return reduce(lambda place, added: added.name(place), additions("config"), expanded)
+        return expanded
     if "{" in expanded or "}" in expanded:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
     return os.path.normpath(expanded)
