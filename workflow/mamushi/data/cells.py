@@ -77,16 +77,14 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
 
 
 def as_arrow(column: Any) -> pa.ChunkedArray:
-    """Return any column as Arrow has it. Raises what ``pa.array`` raises for cells of several
-    types."""
+    """Return any column as Arrow has it. Raises as ``pa.array``."""
     if isinstance(column, Cells):
         return pa.chunked_array([[*column]]) if column.is_json else column.column
     return pa.chunked_array([pa.array(column)])
 
 
 def some(column: Any, chosen: NDArray[Any]) -> Any:
-    """Return some cells of any column of n rows, or None: those that are ``chosen`` (n,), or the
-    rows of these numbers, in their order."""
+    """Return cells of any column of n rows, or None: those ``chosen`` (n,), or of these numbers."""
     is_mask = chosen.dtype == np.bool_
     if column is None or (is_mask and chosen.all()):
         return column

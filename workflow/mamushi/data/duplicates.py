@@ -1,14 +1,11 @@
 """Duplicates and cross-posts: "any post whose normalized content appears in both classes is removed
-from both, and near-duplicates within each class are collapsed to a single copy" (the paper, data
-preparation).
+from both, and near-duplicates within each class are collapsed to a single copy" (the paper).
 
-Two texts are exact duplicates when their keys agree (NFKC, lower case, white space folded), and
-near duplicates when the Jaccard similarity of their sets of word shingles reaches a threshold t (in
-scripts without spaces, each character is a word).
-Clusters are the connected components. All similar pairs are found, by a prefix filter (Chaudhuri et
-al. 2006; Bayardo et al. 2007): of shingles sorted by rising frequency, two sets of similarity t
-share one of the |x| - ceil(t |x|) + 1 first of x, and likewise of y. Shingles are computed a block
-at a time, twice, and not kept.
+Two texts are exact duplicates when their keys agree, and near duplicates when the Jaccard
+similarity of their sets of word shingles reaches a threshold t. Clusters are the connected
+components. All similar pairs are found, by a prefix filter (Chaudhuri et al. 2006; Bayardo et al.
+2007): of shingles sorted by rising frequency, two sets of similarity t share one of the |x| -
+ceil(t |x|) + 1 first of x, and likewise of y. Shingles are computed twice, and not kept.
 """
 
 import unicodedata
@@ -30,7 +27,6 @@ from mamushi.running.progress import Progress
 ROWS = 1024  # Texts of a block; at most 4096, whose numbers stand above 52 bits of their hashes.
 SLOTS = 24  # Counters of shingles for each text; where shingles share one, no pair is lost.
 _SLACK = 1e-9  # By which a bound is loosened, for what rounding makes of t |x|.
-_Places = NDArray[np.int64]
 
 
 class Duplicates(NamedTuple):
@@ -63,15 +59,15 @@ def find_duplicates(
     return Duplicates(roots, np.select(conditions, ["cross_post", "", "exact"], "near"))
 
 
-def first_of_key(keys: Iterable[str]) -> _Places:
+def first_of_key(keys: Iterable[str]) -> NDArray[np.int64]:
     """Return of each text the first one with its key, (n,), by digests of 128 bits."""
     digests = (blake2b(text_key.encode(), digest_size=16).digest() for text_key in keys)
     codes = pa.array(digests, pa.binary(16)).dictionary_encode().indices.to_numpy()
-    first: _Places = np.unique(codes, return_index=True)[1]
+    first: NDArray[np.int64] = np.unique(codes, return_index=True)[1]
     return first[codes]
 
 
-def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
+def near_roots(keys: Sequence[str], threshold: float, words: int) -> NDArray[np.int64]:
     """Return the first of the distinct keys that each is connected to by similar pairs, (n,)."""
     size, hashes, rows = _prefixes(keys, threshold, words)
     # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
@@ -80,7 +76,7 @@ def near_roots(keys: Sequence[str], threshold: float, words: int) -> _Places:
     sizes, starts = size[rows], np.flatnonzero(np.diff(hashes, prepend=hashes[:1] + 1))
     parent = np.arange(len(keys))
 
-    def root(items: NDArray[Any]) -> _Places:
+    def root(items: NDArray[Any]) -> NDArray[np.int64]:
         while not np.array_equal(above := parent[items], items):
             items = above
         return items
@@ -139,7 +135,7 @@ def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArra
 
 def _blocks(
     keys: Sequence[str], words: int, purpose: str
-) -> Iterator[tuple[range, _Places, NDArray[np.uint64]]]:
+) -> Iterator[tuple[range, NDArray[np.int64], NDArray[np.uint64]]]:
     """Yield blocks of texts with their distinct shingles: the number of the text in its block, and
     a hash of 52 bits, ascending. A text of fewer words has none: it is like no other."""
     with Progress(len(keys), purpose, "text") as progress:

@@ -16,6 +16,7 @@ from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.splitting import split_sections, within_limits
 from mamushi.errors import UserError, located
 from mamushi.io.digests import of_text
+from mamushi.io.schemas import DUPLICATES
 from mamushi.io.tables import FORGET, RETAIN, SECTIONS
 
 STEPS = {
@@ -34,11 +35,9 @@ def build_examples(
     drop_duplicates: bool = True,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any]]:
     """Return the examples and the duplicates, in the order of the files, and counts of each step.
-
-    ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
-    each domain in a section, ``data`` the configuration's section. Raises ``UserError`` for ids
-    that repeat, texts that are too long, a domain without texts, and a group in two sections.
-    """
+    ``sections`` are shares for rows without one, ``limit`` is the most texts of each domain in one,
+    ``data`` the configuration's section. Raises ``UserError`` for ids that repeat, texts that are
+    too long, a domain without texts, and a group in two sections."""
     check_unique(raw.ids, raw.places)
     raw = replace(raw, texts=_clean(raw, data["max_characters"]))
     gone = np.array(["empty" if not text else "" for text in raw.texts], dtype=object)
@@ -48,8 +47,7 @@ def build_examples(
         near, words = data["near_duplicates"], data["shingle_words"]
         copies = raw.copies(rows, some(raw.texts, gone == ""), threshold=near, words=words)
     raw = raw.join_copies(rows, copies.roots)
-    # Made before sections and limits, which leave rows out of the experiment, not out of the
-    # training data from which copies are to be removed.
+    # Sections and limits leave rows out of the experiment, not of the data that copies leave.
     duplicates = _duplicates(raw, rows, copies)
     gone[rows] = copies.reasons
     rows, chosen = np.flatnonzero(gone == ""), raw.take(gone == "")
@@ -73,8 +71,7 @@ def build_examples(
 
 
 def _clean(raw: Raw, max_characters: int) -> Cells:
-    """Return the texts without the white space around them, (n,): a model is trained on the rest
-    as it is."""
+    """Return the texts without the white space around them, (n,)."""
     (texts,) = store(zip(map(str.strip, raw.texts)))
     lengths = pc.utf8_length(texts.column).to_numpy()
     if (long := np.flatnonzero(lengths > max_characters)).size:
@@ -90,11 +87,9 @@ def _duplicates(raw: Raw, rows: Rows, copies: Duplicates) -> pa.Table:
     ids, reasons, chosen = as_arrow(raw.ids), copies.reasons[gone], np.zeros(len(raw.ids), bool)
     chosen[rows[gone]] = True
     originals = pa.array(rows[copies.roots[gone]], mask=reasons == "cross_post")
-    columns = {
-        **{"id": ids.filter(chosen), "kept_id": ids.take(originals), "reason": reasons.tolist()},
-        "text_sha256": [*map(of_text, some(raw.texts, chosen))],
-    }
-    return pa.table(columns)
+    digests = [*map(of_text, some(raw.texts, chosen))]
+    columns = [ids.filter(chosen), ids.take(originals), reasons.tolist(), digests]
+    return pa.table(columns, DUPLICATES.schema.names)
 
 
 def _table(raw: Raw, section: NDArray[np.object_]) -> pa.Table:

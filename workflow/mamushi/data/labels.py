@@ -36,9 +36,7 @@ class TextProperties:
     groups: NDArray[np.int64] | None = None
 
 
-def read_texts(
-    examples: str | Path, ids: Ids, duplicates: str | Path | None = None
-) -> TextProperties:
+def read_texts(examples: Path, ids: Ids, duplicates: Path | None = None) -> TextProperties:
     """Read what ``examples`` and ``duplicates`` know of the texts ``ids``, in their order. Raises
     ``UserError`` for an id that is not there."""
     tables, words = [], list[int]()

@@ -101,10 +101,9 @@ def _inverse(
     cumulative: Doubles, rows: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Draw from the distribution of each of ``rows`` (N,) by its ``cumulative`` sums (K, V)."""
-    # Scaled by the last sum, which rounding may leave just below 1.
+    # By the last sum, which rounding may leave just below 1; row by row, to hold no row a draw.
     u = rng.random(len(rows)) * cumulative[rows, -1]
     drawn = np.empty(len(rows), dtype=np.int64)
-    # Row by row: a row for each draw would take a thousand times the memory of the draws.
     for row in np.unique(rows):
         members = rows == row
         drawn[members] = np.searchsorted(cumulative[row], u[members], side="right")

@@ -63,7 +63,6 @@ class Raw:
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
     """Raise ``UserError`` with the first id that occurs twice, and both of its rows."""
     first = first_of_key(ids)
-    if (again := np.flatnonzero(first != np.arange(len(first)))).size:
-        row = int(again[0])
+    for row in np.flatnonzero(first != np.arange(len(first)))[:1].tolist():
         problem = f"id {ids[row]!r} is there twice, first in {places[int(first[row])]}"
         raise UserError(problem, where=places[row], do="give every row an id of its own")

@@ -10,8 +10,7 @@ SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Tibetan}\p{Javan
 UNSPACED = rf"[[{SCRIPTS}\p{{Line_Break=SA}}\u30FC\uFF70]--\p{{P}}]"
 """A character of a script without spaces: of those above, or whose lines break at words that only
 a dictionary knows, as of Thai, Lao, Khmer and Myanmar."""
-OPENING = r"[\p{Ps}\p{Pi}]"
-"""Goes with what stands behind it; all other punctuation with what stands before it."""
+OPENING = r"[\p{Ps}\p{Pi}]"  # Goes with what stands behind it, other punctuation with that before.
 LETTER = regex.compile(UNSPACED, regex.V1)
 PIECES = regex.compile(
     rf"{OPENING}{{0,3}}(?={UNSPACED})\X(?:(?=[[\p{{P}}\p{{Cf}}]--{OPENING}])\X)*+"

@@ -78,8 +78,8 @@ def _ready_sections(raw: Raw) -> NDArray[np.object_]:
 def within_limits(
     raw: Raw, sections: NDArray[np.object_], limit: Mapping[str, int | None], seed: int
 ) -> NDArray[np.bool_]:
-    """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,); of
-    a smaller limit a subset of those of a larger one. Texts are drawn, not groups."""
+    """Return which rows (n,) stay when each domain has at most ``limit`` in each section: of a
+    smaller limit a subset of those of a larger one."""
     stays = np.ones(len(sections), dtype=bool)
     for domain, most in ((True, limit.get(FORGET)), (False, limit.get(RETAIN))):
         for section in SECTIONS if most is not None else ():

@@ -36,9 +36,8 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the three files. Raises an error of pandas or ``ValueError`` for a missing or damaged
-    one, a missing column, a label that is not 0, 1 or -1, an id that is there twice, and test
-    comments without labels."""
+    """Read the three files. Raises an error of pandas or ``ValueError`` for a damaged one, a label
+    that is not 0, 1 or -1, an id that is there twice, and test comments without labels."""
     import pandas as pd
 
     from mamushi.data.raw import Raw

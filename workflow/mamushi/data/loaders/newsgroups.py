@@ -96,7 +96,7 @@ def strip_post(post: str) -> str:
 
 def thread(post: str) -> str | None:
     """Return the subject without marks of replies and notes of what it was, in lower case; None
-    for a post without one. Threads go over newsgroups, since a post may be sent to several."""
+    for a post without one."""
     match = SUBJECT.search(post.partition("\n\n")[0])
     subject = " ".join(match[1].lower().split()) if match else ""
     subject = WAS.sub("", REPLY.sub("", subject))
