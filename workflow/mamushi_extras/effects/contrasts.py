@@ -10,7 +10,8 @@ Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole boot
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,49 +91,73 @@ class Effect:
         return {**self.columns(name), f"{name}_beside_gold": None if np.isnan(self.low) else place}
 
 
-@dataclass(frozen=True)
-class Crossed:
-    """Means (k,) per token over seeds and texts, with their covariances (k, k) by seeds, by groups
-    of texts, and of what is left of both, and the degrees of freedom of seeds and of texts."""
+def contrast(
+    nll_a: Floats,
+    nll_b: Floats,
+    tokens: Floats,
+    groups: NDArray[np.int64] | None = None,
+    *,
+    gap: tuple[Floats, Floats] | None = None,
+    pooled: tuple[float, float] | None = None,
+) -> Effect:
+    """Return how much the mean NLL per token is higher under models a than b, in nats.
 
-    means: Floats
-    by_seed: Floats
-    by_text: Floats
-    left: Floats
-    seed_freedom: float
-    text_freedom: float
-
-    def errors(self, mix: Floats) -> tuple[Floats, Callable[[float], float]]:
-        """Return the covariances of the means (k, k), and the two-sided quantile of ``mix @ means``
-        by its level: Cochran and Cox's, by the share of seeds in the variance."""
-        from scipy.special import stdtrit
-
-        a, b, c = (float(mix @ of @ mix) for of in (self.by_seed, self.by_text, self.left))
-        error = self.by_seed + self.by_text - self.left
-        # Neither the mix nor the first mean may have less than the larger of the two alone.
-        if c > min(a, b) or self.left[0, 0] > min(self.by_seed[0, 0], self.by_text[0, 0]):
-            error = self.by_seed if a >= b else self.by_text
-        variance = float(mix @ error @ mix)
-        share = min(a / variance, 1.0) if variance > 0 else 0.0
-
-        def quantile(level: float) -> float:
-            of_texts = -float(stdtrit(self.text_freedom, level / 2))
-            if share == 0:
-                return of_texts
-            return -share * float(stdtrit(self.seed_freedom, level / 2)) + (1 - share) * of_texts
-
-        return error, quantile
-
-
-def cross(values: Floats, tokens: Floats, groups: NDArray[np.int64] | None) -> Crossed:
-    """Return the means per token of ``values`` (k, S, n), sums of n texts under S seeds.
-
-    ``tokens`` (n,); ``groups`` (n,) codes of texts that are not independent, which count by their
-    tokens (Kish 1965), so that one that has most of them is not many. Raises ``ValueError`` for a
-    value that is missing.
+    ``nll_a``, ``nll_b`` (S, n): summed NLL of n texts under the models of S seeds, or means over
+    several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are not
+    independent. With the ``gap``, beta 0 and gold (S, n), it is a share of the difference of their
+    means, and has Fieller's interval. ``pooled`` are a variance over seeds of the difference in
+    nats and its degrees of freedom, in the place of its own. One seed has errors over texts alone.
     """
-    if np.isnan(values).any():
+    if not len(tokens):
+        return Effect(np.nan, reason=NOT_RAKED)
+    differences = np.array([nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]]))
+    if np.isnan(differences).any():
         raise ValueError("the NLL of a text is missing")
+    means, by_seed, by_text, left, text_freedom = _covariances(differences, tokens, groups)
+    seed_freedom = len(nll_a) - 1.0
+    if pooled is not None:
+        variance, seed_freedom = pooled[0] / len(nll_a), pooled[1]
+        # The correlation stays.
+        factor = np.ones(len(means))
+        factor[0] = np.sqrt(variance / by_seed[0, 0]) if by_seed[0, 0] > 0 else 0.0
+        by_seed = by_seed * np.outer(factor, factor)
+        by_seed[0, 0] = variance
+    estimate, mix = float(means[0]), np.ones(1)
+    if gap is not None:
+        if not means[1] > 0:
+            return Effect(np.nan, reason=NO_GAP)
+        estimate = float(means[0]) / float(means[1])
+        mix = np.array([1.0, -means[0] / means[1]])
+    if text_freedom < FEWEST_GROUPS - 1:
+        return Effect(estimate, reason=NO_TEXTS)
+    error = by_seed + by_text - left
+    a, b, c = (float(mix @ term @ mix) for term in (by_seed, by_text, left))
+    # Neither the difference nor the share may have less than the larger of the two alone.
+    if c > min(a, b) or left[0, 0] > min(by_seed[0, 0], by_text[0, 0]):
+        error = by_seed if a >= b else by_text
+    if error[0, 0] <= 0:
+        return Effect(estimate, reason=NO_ERROR)
+    variance, root = float(mix @ error @ mix), float(np.sqrt(error[0, 0]))
+    share = min(a / variance, 1.0) if variance > 0 else 0.0
+    quantile = partial(_quantile, share, seed_freedom, text_freedom)
+    half = quantile(LEVEL) * root
+    ends: tuple[float, float] | None = estimate - half, estimate + half
+    if gap is not None:
+        ends = fieller(means, error, quantile(LEVEL))
+    if ends is None:
+        return Effect(np.nan, reason=NO_GAP)
+    return Effect(estimate, *ends, _level_at(quantile, float(means[0] / root)))
+
+
+def _covariances(
+    values: Floats, tokens: Floats, groups: NDArray[np.int64] | None
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Return k means per token, their covariances (k, k) by seeds, by groups of texts, and of what
+    is left of both, and the degrees of freedom of texts.
+
+    ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,); ``groups`` (n,). Groups
+    count by their tokens (Kish 1965), so that one that has most of them is not many.
+    """
     k, seeds, n = values.shape
     code = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(code.max()) + 1
@@ -148,57 +173,17 @@ def cross(values: Floats, tokens: Floats, groups: NDArray[np.int64] | None) -> C
         scale = count / max((seeds - 1) * (count - 1), 1) / seeds
         left = np.einsum("isg,jsg->ij", residuals, residuals) * scale
         by_seed = np.atleast_2d(np.cov(of_seeds)) / seeds
-    return Crossed(means, by_seed, by_text, left, seeds - 1.0, float(1 / (weight**2).sum()) - 1)
+    return means, by_seed, by_text, left, float(1 / (weight**2).sum()) - 1
 
 
-def contrast(
-    nll_a: Floats,
-    nll_b: Floats,
-    tokens: Floats,
-    groups: NDArray[np.int64] | None = None,
-    *,
-    gap: tuple[Floats, Floats] | None = None,
-    pooled: tuple[float, float] | None = None,
-) -> Effect:
-    """Return how much the mean NLL per token is higher under models a than b, in nats.
+def _quantile(share: float, seed_freedom: float, text_freedom: float, level: float) -> float:
+    """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance."""
+    from scipy.special import stdtrit
 
-    ``nll_a``, ``nll_b`` (S, n): summed NLL of n texts under the models of S seeds, or means over
-    several models of a seed; ``tokens`` and ``groups`` as of ``cross``. With the ``gap``, beta 0
-    and gold (S, n), it is a share of the difference of their means, and has Fieller's interval.
-    ``pooled`` are a variance over seeds of the difference in nats and its degrees of freedom, in
-    the place of its own. One seed has errors over texts alone.
-    """
-    if not len(tokens):
-        return Effect(np.nan, reason=NOT_RAKED)
-    differences = [nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]])
-    crossed = cross(np.array(differences), tokens, groups)
-    means = crossed.means
-    if pooled is not None:
-        variance, by_seed = pooled[0] / len(nll_a), crossed.by_seed
-        # The correlation stays.
-        factor = np.ones(len(means))
-        factor[0] = np.sqrt(variance / by_seed[0, 0]) if by_seed[0, 0] > 0 else 0.0
-        by_seed = by_seed * np.outer(factor, factor)
-        by_seed[0, 0] = variance
-        crossed = replace(crossed, by_seed=by_seed, seed_freedom=pooled[1])
-    estimate, mix = float(means[0]), np.ones(1)
-    if gap is not None:
-        if not means[1] > 0:
-            return Effect(np.nan, reason=NO_GAP)
-        estimate = float(means[0]) / float(means[1])
-        mix = np.array([1.0, -means[0] / means[1]])
-    if crossed.text_freedom < FEWEST_GROUPS - 1:
-        return Effect(estimate, reason=NO_TEXTS)
-    error, quantile = crossed.errors(mix)
-    if error[0, 0] <= 0:
-        return Effect(estimate, reason=NO_ERROR)
-    root, errors = float(np.sqrt(error[0, 0])), quantile(LEVEL)
-    ends: tuple[float, float] | None = estimate - errors * root, estimate + errors * root
-    if gap is not None:
-        ends = fieller(means, error, errors)
-    if ends is None:
-        return Effect(np.nan, reason=NO_GAP)
-    return Effect(estimate, *ends, _level_at(quantile, float(means[0] / root)))
+    of_texts = -float(stdtrit(text_freedom, level / 2))
+    if share == 0:
+        return of_texts
+    return -share * float(stdtrit(seed_freedom, level / 2)) + (1 - share) * of_texts
 
 
 def _level_at(quantile: Callable[[float], float], errors: float) -> float:
