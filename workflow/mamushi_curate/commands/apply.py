@@ -1,5 +1,4 @@
-"""Remove the texts of a list from a table, or cut its windows out of them: the rest of it, byte for
-byte, with a receipt.
+"""Remove the texts of a list, or its windows, from a table: all else stays byte for byte.
 
 LIST is a removal list of a run, results/runs/.../removals/SELECTOR/betaB.parquet, also away from
 it, or ids of your own: a text file with one a line, or a table with a column `id`. Texts have to be

@@ -1,5 +1,6 @@
-"""Look at a table of texts and at a model, and write the configuration that ranks them. What the
-workflow would refuse is refused here."""
+"""Look at a table of texts and at a model, and write the configuration that ranks them.
+
+What the workflow would refuse is refused here."""
 
 import math
 import re
