@@ -18,7 +18,7 @@ def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Its blocks, one after another, of a table that was ranked."""
     monkeypatch.chdir(tmp_path)
     rows = write_lab(tmp_path)
-    rank_cell({"kind": "stack"})
+    rank_cell()
     (tmp_path / "new").mkdir()
     frame = pd.read_csv("comments.csv")
     frame.to_json("new/part.jsonl", orient="records", lines=True)

@@ -13,11 +13,10 @@ from mamushi.io.tables import read_metadata
 from mamushi.selection.metrics import auc
 from mamushi_extras.doors.commands import score
 from mamushi_extras.doors.scorers import read_scorer
-from tests.extras.doors.test_scorers import drawn, saved_words
+from tests.extras.doors.test_scorers import drawn, saved
 from tests.support.lab import write_lab
 from tests.support.scored_cells import rank_cell
 
-NEWTON = {"kind": "mamushi_lr", "solver": "newton-cholesky", "alpha": 1.0}
 TEXTS, THEIRS = drawn(60, 5)
 
 
@@ -35,7 +34,7 @@ def write_corpus(folder: Path, names: list[str] | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved_words(tmp_path_factory.mktemp("scorer") / "scorer.safetensors")
+    return saved(tmp_path_factory.mktemp("scorer") / "scorer.safetensors")
 
 
 def scored(scorer: Path, data: Path, out: Path, *more: str) -> int:
@@ -64,14 +63,13 @@ def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
     assert read_metadata(outs[1])["provenance"]["inputs"].keys() == {"scorer"}
 
 
-@pytest.mark.parametrize("kind", ["stack", "mamushi_words"])
 def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Texts of the same kinds are told apart, those that were ranked about as they were."""
     monkeypatch.chdir(tmp_path)
     rows = write_lab(tmp_path)
-    listed = rank_cell({"kind": kind})
+    listed = rank_cell()
     command = ["export", str(listed), "--to", "scorer", "--out", "scorer.safetensors"]
     assert main(command) == 0
     assert main(command) == 2  # It is there.
@@ -84,43 +82,3 @@ def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
     assert scored(scorer, write_corpus(tmp_path / "new"), Path("new.parquet")) == 0
     new = pq.read_table("new.parquet")["score"].to_numpy()
     assert auc(new[:60], THEIRS) > 0.95
-
-
-@pytest.fixture(scope="module")
-def of_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a ranking by the vectors of the model ``ours``, and what ranked it."""
-    folder = tmp_path_factory.mktemp("model")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        write_lab(folder)
-        listed = rank_cell(NEWTON, {"source": "ours", "contaminated": True})
-        assert main(["export", str(listed), "--to", "scorer", "--out", "s.safetensors"]) == 0
-    return folder
-
-
-def test_vectors_are_those_of_the_model_that_ranked(
-    of_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the scores of an independent fit to the run's own vectors."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    embeddings = pq.read_table(next(of_model.glob("results/runs/*/*/*/embeddings.parquet")))
-    x = np.array(embeddings["embedding"].to_pylist(), np.float64)
-    forget = np.array([domain == "forget" for domain in embeddings["domain"].to_pylist()])
-    scaled = StandardScaler().fit_transform(x).astype(np.float32)
-    model = LogisticRegression(
-        C=1 / len(x), solver="newton-cholesky", class_weight="balanced", tol=1e-8
-    ).fit(scaled, forget)
-    expected = dict(zip(embeddings["id"].to_pylist(), model.decision_function(scaled), strict=True))
-    for block in (16, 8192):
-        monkeypatch.setattr(score, "SCORED_AT_ONCE", block)
-        out = tmp_path / f"{block}.parquet"
-        words = ["--with", str(of_model / "s.safetensors"), "--model", str(of_model / "ours")]
-        words += ["--id", "id", "--out", str(out)]
-        assert main(["score", str(of_model / "comments.csv"), *words]) == 0
-        lines = pq.read_table(out).to_pylist()
-        ours = np.array([line["score"] for line in lines if line["id"] in expected])
-        theirs = np.array([expected[line["id"]] for line in lines if line["id"] in expected])
-        # Of batches of other texts, in bf16.
-        assert len(ours) == len(x) and np.abs(ours - theirs).max() < 0.02

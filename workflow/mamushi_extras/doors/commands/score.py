@@ -1,4 +1,4 @@
-"""Score the texts of any table by a saved selector, without the run that fitted it.
+"""Score the texts of any table by a saved ranking, without the run that fitted it.
 
 FILE is what `mamushi export LIST --to scorer` has written. DATA is a table, a file or a folder of
 files, read a block at a time. The result has an id and a score a row, in the order of the rows: the
@@ -16,7 +16,6 @@ from mamushi_curate.commands import _options
 
 SCORED_AT_ONCE = 8192
 """Texts that are in memory at a time."""
-SCORE_FORMATS = (".parquet", ".csv")
 
 
 def run(
@@ -27,18 +26,16 @@ def run(
     out: Path,
     text: str | None = None,
     id: str | None = None,
-    model: str | None = None,
     cells: _options.Cells = _options.Cells(),
 ) -> tuple[int, Any]:
     """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
     ``readers.table_rows``, and ``ValueError`` for a table without rows.
 
     :param data: The table, a file or a folder, or a URL.
-    :param scorer: What scores: a selector that was exported.
+    :param scorer: What scores: a `stack` that was exported.
     :param out: What to write, .parquet or .csv by its ending.
     :param text: Column with the texts, as where it was fitted, else `text`.
     :param id: Column with the ids, else the number of the row, from 1.
-    :param model: Of a scorer of vectors: the model that made these, a folder or an id on the hub.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -53,11 +50,10 @@ def run(
     from mamushi_extras.doors.schemas import NEW_SCORES
     from mamushi_extras.doors.scorers import read_scorer
 
-    if out.suffix not in SCORE_FORMATS:
-        do = f"end it in {', '.join(SCORE_FORMATS)}"
-        raise UserError("no such format", where=out, do=do)
+    if out.suffix not in (".parquet", ".csv"):
+        raise UserError("no such format", where=out, do="end it in .parquet or .csv")
     refuse_existing(out)
-    fitted, path = read_scorer(scorer, model), _options.fetch(data)[1]
+    fitted, path = read_scorer(scorer), _options.fetch(data)[1]
     spoken = Conversations(text or fitted.text, fitted.part)
     needed, dialect = [*spoken.columns, *filter(None, [id])], Dialect.of(vars(cells))
     check_columns(path, readers.columns(path, dialect), needed)
@@ -72,8 +68,7 @@ def run(
         blocks.append(pa.table(columns, NEW_SCORES.schema))
     table = pa.concat_tables(blocks)
     if out.suffix == ".parquet":
-        origin = provenance({}, scorer=scorer)
-        write_table(out, NEW_SCORES, table, metadata={"provenance": origin})
+        write_table(out, NEW_SCORES, table, metadata={"provenance": provenance({}, scorer=scorer)})
     else:
         with atomic(out) as draft:
             csv.write_csv(table, draft)

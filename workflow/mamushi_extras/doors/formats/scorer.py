@@ -1,4 +1,4 @@
-"""of a list: what ranked it, fitted to all texts, for mamushi score."""
+"""of a list by words alone: the stack that ranked it, fitted to all texts, for mamushi score."""
 
 from pathlib import Path
 
