@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from mamushi.errors import UserError, located
 from mamushi.io import schemas, tabular
+from mamushi.io.domains import name_of
 from mamushi.io.tables import MARK, read_table
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.selection.removals import text_digests
@@ -59,7 +60,9 @@ def _read(path: Path) -> pa.Table:
             # pyarrow would take text for dates.
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
             names = OURS.intersection(*rows[:1])
-            return pa.table({name: [row.get(name) for row in rows] for name in names})
+            columns = {name: [row.get(name) for row in rows] for name in names}
+            columns |= {"id": [name_of(row.get("id")) for row in rows]} if "id" in names else {}
+            return pa.table(columns)
         lines = (line.strip(" \t") for line in re.split(r"\r\n?|\n", text))
         return pa.table({"id": pa.array(filter(None, lines), pa.string())})
 
