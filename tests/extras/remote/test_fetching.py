@@ -66,16 +66,6 @@ for url in sys.argv[1:]:
     except fetching.UserError as error:
         print(error)
 """
-SPLITS = """---
-configs:
-- config_name: en
-  data_files:
-  - {split: train, path: [en/a/rows.csv, en/b/rows.csv]}
-  - {split: test, path: en/test.csv}
-- config_name: de
-  data_files: de.csv
----
-"""
 
 
 def fetched(hub: Site, folder: Path, *urls: str) -> list[str]:
@@ -99,43 +89,16 @@ def test_the_hub_is_asked_by_its_own_protocol(tmp_path: Path) -> None:
     parts = {f"/data/train-{n}.csv": b"text,bad\ntext %d,%d\n" % (n, n) for n in range(2)}
     base = "hf://datasets/org/texts"
     urls = [f"{base}/data/train-*.csv", f"{base}/data/train-1.csv", f"{base}/data"]
+    urls.append("hf://datasets/org/none/data")
     with serving(Hub({**parts, "/README.md": b"about"})) as hub:
-        (of_pattern, pattern), (of_file, file), (_, folder) = (
-            line.split() for line in fetched(hub, tmp_path, *urls)
-        )
+        *copies, none = fetched(hub, tmp_path, *urls)
+    (of_pattern, pattern), (of_file, file), (_, folder) = map(str.split, copies)
+    assert "cannot be fetched (RepositoryNotFoundError 404)" in none
     assert of_pattern == f"{base}@{COMMIT}/data/train-*.csv"
     assert [p.read_bytes() for p in sorted(tmp_path.glob(pattern))] == [*parts.values()]
     assert (tmp_path / file).read_bytes() == parts["/data/train-1.csv"]
     assert sorted(p.name for p in (tmp_path / folder).iterdir()) == ["train-0.csv", "train-1.csv"]
     assert of_file.endswith("/data/train-1.csv")
-
-
-def test_a_split_is_what_datasets_makes_of_it(tmp_path: Path) -> None:
-    """By the card's configurations, without a line of the hub's code."""
-    pytest.importorskip("datasets")
-    names = ["en/a/rows.csv", "en/b/rows.csv", "en/test.csv", "de.csv"]
-    content = {f"/{name}": f"text,bad\n{name},1\n".encode() for name in names}
-    base = "hf://datasets/org/texts"
-    with serving(Hub({**content, "/README.md": SPLITS.encode()})) as hub:
-        train, only, several, wrong, none = fetched(
-            hub,
-            tmp_path,
-            *(f"{base}?config=en&split=train", f"{base}?config=de"),
-            *(f"{base}?config=en", f"{base}?config=fr", "hf://datasets/org/none"),
-        )
-    pinned_url, folder = train.split()
-    assert pinned_url == f"{base}@{COMMIT}?config=en&split=train"
-    rows = {p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()}
-    assert rows == {
-        "en-a-rows.csv": content["/en/a/rows.csv"],
-        "en-b-rows.csv": content["/en/b/rows.csv"],
-    }
-    receipt = json.loads((tmp_path / folder).with_name(".fetched.json").read_text())
-    assert f"{base}@{COMMIT}/en/b/rows.csv" in {f["url"] for f in receipt["files"].values()}
-    assert [p.name for p in (tmp_path / only.split()[1]).iterdir()] == ["de.csv"]
-    assert several.endswith("has the splits train, test; name one of them: ?split=NAME")
-    assert "'fr' not found. Available: ['en', 'de']" in wrong
-    assert "cannot be fetched (RepositoryNotFoundError 404)" in none
 
 
 @pytest.mark.parametrize("name", ["data/../../.bashrc", "a\0b"])

@@ -3,13 +3,11 @@ commands that start a run. Logins are the libraries', and stand in no message or
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 from mamushi.errors import UserError
 from mamushi.io import digests
@@ -27,20 +25,19 @@ def pinned(url: str) -> str:
     """Return a URL as ``unsigned`` and, on the hub, with the commit that its branch has now. Raises
     ``UserError`` as that, and where the hub does not answer."""
     match = HUB.fullmatch(unsigned(url))
-    if match is None or re.fullmatch("[0-9a-f]{40}", match["revision"] or ""):
+    if match is None:
         return unsigned(url)
+    name, revision, path = match.groups()
     with _explained(url):
         from huggingface_hub import HfApi
 
-        commit = HfApi().dataset_info(match["name"], revision=match["revision"]).sha
-    query = f"?{match['query']}" if match["query"] else ""
-    return f"hf://datasets/{match['name']}@{commit}{match['path'] or query}"
+        return f"hf://datasets/{name}@{HfApi().dataset_info(name, revision=revision).sha}{path}"
 
 
 def fetch_copy(url: str, *, refresh: bool = False) -> Path:
-    """Return the copy of the file, folder, pattern or split that a URL names. It is fetched where
-    there is none or it was changed and, with ``refresh``, where its original was. Raises
-    ``UserError``, and ``ImportError``, which names the package that a kind of URL needs."""
+    """Return the copy of the file, folder or pattern that a URL names. It is fetched where there is
+    none or it was changed and, with ``refresh``, where its original was. Raises ``UserError``, and
+    ``ImportError``, which names the package that a kind of URL needs."""
     target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
     if not refresh and _read_revisions(receipt):
         return target
@@ -108,8 +105,6 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
     names from the ``last`` part of the URL on. Raises ``UserError`` where two have one name."""
     import fsspec
 
-    place = pinned(url) if url.startswith("hf:") else url
-    match, names = HUB.fullmatch(place), dict[str, str]()
     is_web, options = url.startswith("http"), dict[str, Any]()
     if is_web:
         from aiohttp import ClientTimeout
@@ -118,15 +113,12 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
         options = {"client_kwargs": {"trust_env": True, "timeout": timeout}}
         # Content as it is, at the URL as it is signed.
         options |= {"encoded": True, "headers": {"Accept-Encoding": "identity"}}
-    bare = (place.partition("?")[0] if match else place).rstrip("/")
-    system, path = fsspec.url_to_fs(bare, skip_instance_cache=True, **options)
-    if match and not match["path"]:
-        paths = _split_files(match)
-        names = {path: f"{last}/{path.split('/', 3)[3].replace('/', '-')}" for path in paths}
-    elif "*" in path and not is_web:
-        names = {path: path.rpartition("/")[2] for path in system.glob(path)}
+    place = pinned(url) if url.startswith("hf:") else url
+    system, path = fsspec.url_to_fs(place.rstrip("/"), skip_instance_cache=True, **options)
+    if "*" in path and not is_web:
+        names = {inner: inner.rpartition("/")[2] for inner in system.glob(path)}
     elif is_web or system.info(path)["type"] == "file":
-        names = {path: last}
+        return system, {path: last}
     else:
         names = {inner: last + inner[len(path) :] for inner in system.find(path)}
     if not names:
@@ -135,25 +127,6 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
         problem = "has several files of one name, in several folders"
         raise UserError(problem, where=display_url(url), do="name them one by one")
     return system, dict(sorted(names.items()))
-
-
-def _split_files(match: re.Match[str]) -> list[str]:
-    """Return the files of a split of a data set, as `datasets` tells them, which runs no code of
-    the hub. Raises ``UserError`` where split or configuration are not there or not named."""
-    import datasets
-
-    chosen = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
-    place, config = f"hf://datasets/{match['name']}", chosen.get("config")
-    try:
-        builder = datasets.load_dataset_builder(place, config, revision=match["revision"])
-    except ValueError as error:
-        raise UserError(str(error), where=match[0], do="name one of them: ?config=NAME") from None
-    splits = builder.config.data_files or {}
-    split = chosen.get("split") or (next(iter(splits)) if len(splits) == 1 else None)
-    if split not in splits:
-        problem = f"has the splits {', '.join(map(str, splits))}"
-        raise UserError(problem, where=match[0], do="name one of them: ?split=NAME")
-    return [name.removeprefix("hf://") for name in splits[split]]
 
 
 @contextlib.contextmanager

@@ -22,11 +22,8 @@ SIGNATURE = re.compile(
     re.IGNORECASE,
 )
 """Names in a query that let whoever has the URL in, for a while: no part of what is named."""
-HUB = re.compile(
-    r"hf://datasets/(?P<name>[^/@?]+/[^/@?]+)(?:@(?P<revision>[^/?]+))?"
-    r"(?:(?P<path>/[^?]*)|\?(?P<query>(?:&?(?:config|split)=[^?&]*)+))?"
-)
-"""A data set of the hub: files by their path or, with a query, those of a split."""
+HUB = re.compile(r"hf://datasets/([^/@?]+/[^/@?]+)(?:@([^/?]+))?(/[^?]+)")
+"""Files of a data set of the hub: its name, its revision and their path."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -37,18 +34,16 @@ def is_remote(value: object) -> bool:
 
 def display_url(url: str) -> str:
     """Return a URL for messages: without a name, a password, a query and a fragment."""
-    if not is_remote(url):
-        return url
-    scheme, host, path, query, _ = urlsplit(url)
-    return urlunsplit((scheme, host.rpartition("@")[2], path, query if scheme == "hf" else "", ""))
+    scheme, host, path, _, _ = urlsplit(url)
+    return urlunsplit((scheme, host.rpartition("@")[2], path, "", "")) if is_remote(url) else url
 
 
 def unsigned(url: str) -> str:
     """Return a URL as results name it: without a signature. Raises ``UserError`` for one with a
-    password, one that is not encrypted, and one of no data set of the hub."""
+    password, one that is not encrypted, and one of no files of the hub."""
     address, problem = urlsplit(url), ""
     if address.scheme == "hf" and not HUB.fullmatch(url):
-        problem, do = "is no data set of the hub", "hf://datasets/ORG/NAME/PATH names its files"
+        problem, do = "names no files of the hub", "write hf://datasets/ORG/NAME/PATH"
     elif "@" in address.netloc and address.scheme != "hf":
         problem, do = "has a name or a password in it", "leave it out; ~/.netrc may have it"
     elif address.scheme == "http" and address.hostname not in LOOPBACK:
@@ -73,8 +68,6 @@ def local_path(value: str) -> Path:
     if not is_remote(value):
         return Path(value)
     last = urlsplit(value).path.rstrip("/").rpartition("/")[2]
-    if (match := HUB.fullmatch(value)) and not match["path"]:
-        last = match["name"].rpartition("/")[2]
     return receipt_path(value).parent / (re.sub(r"[{}$]", "_", last) or "data")
 
 

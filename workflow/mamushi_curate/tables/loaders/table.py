@@ -76,8 +76,8 @@ class Settings(Section):
     path: PlaceOrNull = key(
         None,
         "The file (.csv, .tsv, .jsonl, .json, .txt, each also with .zip, .gz or .zst, .parquet, "
-        ".arrow), a folder of such files, one that datasets saved, a URL of these, or of a data "
-        "set of the hub: hf://datasets/ORG/NAME?config=en&split=train.",
+        ".arrow), a folder of such files, one that datasets saved, or a URL of these, on the hub "
+        "hf://datasets/ORG/NAME/PATH.",
     )
     text: str = key(
         "text", "Column with the text or conversations; or several, as prompt,completion."
