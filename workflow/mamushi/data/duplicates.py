@@ -5,7 +5,9 @@ Two texts are exact duplicates when their keys agree, and near duplicates when t
 similarity of their sets of word shingles reaches a threshold t. Clusters are the connected
 components. All similar pairs are found, by a prefix filter (Chaudhuri et al. 2006; Bayardo et al.
 2007): of shingles sorted by rising frequency, two sets of similarity t share one of the |x| -
-ceil(t |x|) + 1 first of x, and likewise of y. Shingles are computed twice, and not kept.
+ceil(t |x|) + 1 first of x, and likewise of y. A pair whose first shared shingle has place i in
+x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1) (Xiao et al. 2008). Shingles
+are computed twice, and not kept.
 """
 
 import unicodedata
@@ -69,10 +71,10 @@ def first_of_key(keys: Iterable[str]) -> NDArray[np.int64]:
 
 def near_roots(keys: Sequence[str], threshold: float, words: int) -> NDArray[np.int64]:
     """Return the first of the distinct keys that each is connected to by similar pairs, (n,)."""
-    size, hashes, rows = _prefixes(keys, threshold, words)
+    size, hashes, rows, places = _prefixes(keys, threshold, words)
     # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
     order = np.lexsort((rows, size[rows], hashes))
-    hashes, rows = hashes[order], rows[order]
+    hashes, rows, places = hashes[order], rows[order], places[order]
     sizes, starts = size[rows], np.flatnonzero(np.diff(hashes, prepend=hashes[:1] + 1))
     parent = np.arange(len(keys))
 
@@ -92,8 +94,10 @@ def near_roots(keys: Sequence[str], threshold: float, words: int) -> NDArray[np.
         to = at + step
         alike = (hashes[at] == hashes[to]) & (sizes[at] >= threshold * sizes[to] - _SLACK)
         at, to = at[alike], to[alike]
-        apart = root(rows[at]) != root(rows[to])
-        for i, j in zip(rows[at[apart]].tolist(), rows[to[apart]].tolist(), strict=True):
+        least = threshold / (1 + threshold) * (sizes[at] + sizes[to]) - _SLACK
+        left = np.minimum(sizes[at] - places[at], sizes[to] - places[to])
+        chosen = (left >= least) & (root(rows[at]) != root(rows[to]))
+        for i, j in zip(rows[at[chosen]].tolist(), rows[to[chosen]].tolist(), strict=True):
             low, high = np.sort(root(np.array([i, j])))
             if low != high and jaccard(shingles(i), shingles(j)) >= threshold:
                 parent[high] = low
@@ -115,7 +119,8 @@ def jaccard(a: frozenset[Any], b: frozenset[Any]) -> float:
 
 
 def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArray[Any], ...]:
-    """Return the sizes (n,) of the sets of shingles, and hashes and rows of their prefixes."""
+    """Return the sizes (n,) of the sets of shingles and, of the shingles in their prefixes, the
+    hash, the row and the place in it."""
     slots = 1 << (SLOTS * len(keys)).bit_length()
     counters = np.zeros(slots, dtype=np.uint32)
     blocks = []
@@ -129,7 +134,7 @@ def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArra
         prefix = size - np.ceil(threshold * size - _SLACK) + 1
         # Of a shingle that no other text has, its place alone counts.
         inside = (place < prefix[row]) & (count[order] > 1)
-        blocks.append((size, hashed[order][inside], row[inside] + texts.start))
+        blocks.append((size, hashed[order][inside], row[inside] + texts.start, place[inside]))
     return tuple(map(np.concatenate, zip(*blocks, strict=True)))
 
 
