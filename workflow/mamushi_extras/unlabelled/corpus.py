@@ -43,7 +43,9 @@ class Corpus:
     """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
     corpus, and of ones ``to_keep``. An example inside is certain, unless they are ``hits`` of a
     blocklist. What was ``answered`` is no fair sample, as it was drawn about the ends of lists. Of
-    those given, a screen that the corpus passed would have ``missed`` some."""
+    those given, a screen that the corpus passed would have ``missed`` some. ``groups`` are codes of
+    texts that are not independent, such as windows of a document, and ``fair`` says which texts
+    beside the corpus were drawn at random, ``LIKE`` and ``UNLIKE``."""
 
     ids: NDArray[np.object_]
     score: Doubles
@@ -53,22 +55,21 @@ class Corpus:
     hits: bool = False
     answered: Mask | bool = False
     groups: NDArray[np.int64] | None = None
-    """Codes of texts that are not independent, such as windows of a document; None of others."""
     missed: Mask | bool = False
     fair: Collection[str] = FAIR
-    """Which of the texts beside the corpus were drawn at random: ``LIKE``, ``UNLIKE``."""
 
     def __post_init__(self) -> None:
+        # Fair samples: of the domain, of what of it would pass the screen, as all texts of the
+        # corpus did, and of what the corpus has outside the domain.
         unasked, passed = np.logical_not(self.answered), np.logical_not(self.missed)
-        # A fair sample of the domain, those of it that would pass the screen, as all texts of the
-        # corpus did, and such a sample of what the corpus has outside the domain.
         self.drawn: Mask = self.examples & unasked
         self.sample: Mask = self.drawn & passed
         self.keep_sample: Mask = self.to_keep & unasked & passed
-        # Texts of the corpus that are of the domain for certain, and those of which nothing is
-        # known but by asking; among hits those of which nothing is known at all.
-        taken = np.logical_or(self.answered, not self.hits)
-        self.certain: Mask = self.examples & self.inside & taken
+        # Texts that are of the domain for certain, and those of which nothing is known but by
+        # asking; among hits those of which nothing is known at all.
+        self.certain: Mask = (
+            self.examples & self.inside & np.logical_or(self.answered, not self.hits)
+        )
         asked = np.logical_and(self.answered, not self.hits)
         self.unknown: Mask = (self.inside & ~self.examples) | asked
 
@@ -78,8 +79,7 @@ class Corpus:
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """Return the places of the corpus texts, first to go first: the certain ones, then by
-        score, ties by id."""
+        """Return the places of the corpus texts: the certain ones, then by score, ties by id."""
         order = np.lexsort((self.ids.astype(np.str_), -self.score, ~self.certain))
         return order[self.inside[order]]
 
@@ -94,8 +94,8 @@ class Corpus:
     @cached_property
     def ratio(self) -> Tilt:
         """Fit the ratio of the domain to the unknown texts."""
-        sample, unknown = self.score[self.sample], self.score[self.unknown]
-        return Tilt.fit(sample, unknown, self.of_unknown.estimate)
+        share = self.of_unknown.estimate
+        return Tilt.fit(self.score[self.sample], self.score[self.unknown], share)
 
     @cached_property
     def posterior(self) -> Doubles:
@@ -110,11 +110,6 @@ class Corpus:
         return np.where(self.answered, self.examples, probability)
 
     @property
-    def bounded(self) -> bool:
-        """Tell whether the examples are known to be a fair sample, so that they bound something."""
-        return self.of_unknown.high is not None
-
-    @property
     def likely(self) -> int:
         """Count how many texts of the corpus are more likely than not of the domain."""
         return int((self.posterior[self.inside] > 0.5).sum())
@@ -125,7 +120,7 @@ class Corpus:
             return {**NOTHING, "reason": NO_SAMPLE}
         of, unknown = self.of_unknown, int(self.unknown.sum())
         n, known = (self.inside | self.answered).sum(), (self.certain & ~self.unknown).sum()
-        ends = (of.estimate if self.bounded else None, of.low, of.high)
+        ends = (None if of.high is None else of.estimate, of.low, of.high)
         scaled = [None if end is None else (end * unknown + int(known)) / int(n) for end in ends]
         return {**dict(zip(ENDS, scaled, strict=True)), "reason": of.reason}
 
@@ -148,57 +143,46 @@ class Corpus:
     def holds(self, k: int) -> tuple[ShareInterval, ShareInterval]:
         """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
         of the domain that is not certain to be in it; each at 95%, and null where it is not known.
-        Where few are of the domain, what share of these is in it is less sure. Examples that are no
-        fair sample bound neither; texts that are wanted bound the precision from below even so."""
+        Examples that are no fair sample bound neither; texts that are wanted bound the precision
+        from below even so."""
         if not k:
             return NOTHING, NOTHING
-        certain, unknown = int(self.certain.sum()), int(self.unknown.sum())
-        cut, sure = self.score[self.order[k - 1]], min(k, certain) / k
+        certain, unknown, of = int(self.certain.sum()), int(self.unknown.sum()), self.of_unknown
         # Below the certain ones: unknown texts that score as high as the last.
-        above, deep, of = self.score >= cut, k > certain, self.of_unknown
-
-        def not_wanted(error: float) -> float:
-            """Return what share of the list is of the domain at least: what is not scores like a
-            fair sample of texts that are wanted. 0 without one."""
-            if of.low is None:
-                return 0.0
-            alone = self.independent(self.keep_sample)
-            same = self.keep_sample & above
-            most = count_bounds(same.sum() * alone, self.keep_sample.sum() * alone, error)[1]
-            return max(0.0, 1 - (1 - of.low) * unknown * deep * most / k)
-
-        if not self.bounded:
-            return {**NOTHING, "low": max(sure, not_wanted(ERROR)) or None}, NOTHING
+        above, deep = self.score >= self.score[self.order[k - 1]], k > certain
+        sure, not_wanted = min(k, certain) / k, 0.0
         # The share has spent half of it; two bounds from below share the rest.
-        error = ERROR / (4 if of.low is not None else 2)
+        error = ERROR if of.high is None else ERROR / (2 if of.low is None else 4)
+        if of.low is not None:
+            # What is not of the domain scores like a fair sample of texts that are wanted.
+            alone, same = self.independent(self.keep_sample), self.keep_sample & above
+            most = count_bounds(same.sum() * alone, self.keep_sample.sum() * alone, error)[1]
+            not_wanted = max(0.0, 1 - (1 - of.low) * unknown * deep * most / k)
+        if of.high is None:
+            return {**NOTHING, "low": max(sure, not_wanted) or None}, NOTHING
 
         def chance(among: Mask) -> tuple[float, float, float]:
             hits, n = int((self.sample & above).sum()), int(among.sum())
             return (hits / n, *count_bounds(hits, n, error)) if deep else (0.0, 0.0, 0.0)
 
         # What the share counts at the cut is not counted twice.
-        counted = int((self.certain & self.unknown & above).sum()) * deep
-        certainly = min(k, certain) - counted
-        shares = (of.estimate, of.low or 0.0, of.high or 1.0)
-        at, low, high = (
-            min(max((certainly + a * unknown * caught) / k, sure), 1.0)
-            for a, caught in zip(shares, chance(self.sample), strict=True)
-        )
+        certainly = min(k, certain) - int((self.certain & self.unknown & above).sum()) * deep
+        shares = zip((of.estimate, of.low or 0.0, of.high), chance(self.sample), strict=True)
+        listed = (certainly + a * unknown * caught for a, caught in shares)
+        at, low, high = (min(max(n / k, sure), 1.0) for n in listed)
+        low = max(low, not_wanted)
         if of.low is not None:
-            low = max(low, not_wanted(error))
             # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
             at, high = max(at, low), high if low <= high else 1.0
-        precision = (at, (sure or None) if of.low is None else low, high)
         # Recall is of all texts of the domain that a screen read.
-        both = precision, chance(self.drawn)
+        both = (at, low or None if of.low is None else low, high), chance(self.drawn)
         of_list, of_domain = (dict(zip(ENDS, ends, strict=True)) for ends in both)
         return of_list, of_domain
 
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collection[str]) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
-    metadata = read_metadata(examples)
-    names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in metadata else [])]
+    names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in read_metadata(examples) else [])]
     columns = ranked(examples, "group", *(f"label_{name}" for name in names))
     role = columns[f"label_{GIVEN}"]
     return Corpus(
@@ -225,7 +209,7 @@ def manifest_of_corpus(
 ) -> dict[str, Any]:
     """Return what is known of a list, the table ``removals``. ``separates`` and ``unit`` are as in
     ``judge_list``; ``stable`` says how often its texts are listed."""
-    k, ids = len(listed), listed["id"].to_pylist()
+    k = len(listed)
     precision, recall = corpus.holds(k)
     # What is known of labelled lists: how much is not of the domain.
     at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
@@ -240,7 +224,7 @@ def manifest_of_corpus(
         "removed": k,
         "copies": sum(map(len, listed["copies"].to_pylist())),
         "threshold": float(listed["score"][-1].as_py()) if k else None,
-        "ids_sha256": digest_of_ids(ids),
+        "ids_sha256": digest_of_ids(listed["id"].to_pylist()),
         **judged,
         "also_retain": {**wrong, "of": "the share of the list that is not of the domain"},
         "share": corpus.share(),
@@ -276,12 +260,10 @@ def share_text(share: Mapping[str, Any]) -> str:
 
 
 def described(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is shown of a cell by the manifest of a list of its, in words by their heads."""
+    """Return what is shown of a cell by the manifest of one of its lists, by heads."""
     share, unit = manifest["share"], unit_of(manifest)
     by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"
     lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
-    if screen := manifest.get("screen"):
-        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} texts passed"
     why = f"\n            {share['reason']}" if share["reason"] else ""
     lines["share"] = f"{share_text(share)} of them is of the domain{why}"
     if manifest["certain"]:

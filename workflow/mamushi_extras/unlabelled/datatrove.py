@@ -1,7 +1,7 @@
 """A corpus that several machines read: screened by the tasks of an engine, datatrove, which lets
 those texts through that one process does (``screen.screen_texts``)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -37,9 +37,8 @@ class CorpusScreen:
         """Return the file of the screen, for ``--screened`` once it says where what passes ends."""
         return Path(self.folder) / "screen.safetensors"
 
-    @cached_property
-    def opened(self) -> screens.Screen:
-        """Return the screen, once its steps are done."""
+    def read(self) -> screens.Screen:
+        """Read the screen."""
         return screens.Screen(**load_file(self.file))
 
     def sample(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
@@ -48,8 +47,7 @@ class CorpusScreen:
         write_json(Path(self.folder) / f"sample/{rank:05}.json", {"texts": texts, "rows": rows})
 
     def fit(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        """Write the screen that is fitted to the samples of all tasks. Raises ``UserError`` for
-        examples that tell nothing."""
+        """Write the screen that is fitted to the samples of all tasks."""
         samples = [*map(read_json, sorted(Path(self.folder).glob("sample/*")))]
         forget = {"like": self.like, "text": self.like_text}
         examples = read_beside({"path": self.folder, "forget": forget})["text"].tolist()
@@ -59,22 +57,21 @@ class CorpusScreen:
 
     def score(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
         """Write the scores of those documents of a task that may pass."""
-        screen = screens.Screen(**load_file(self.file))
+        screen = self.read()
         blocks = screen.score_blocks(document.text for document in documents)
         scores = screens.highest(blocks, screen.count(self.most))
         _save(Path(self.folder) / f"scores/{rank:05}.safetensors", scores._asdict())
 
     def cut(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
         """Write the screen, and where the documents end that pass."""
-        screen = screens.Screen(**load_file(self.file))
         files = sorted(Path(self.folder).glob("scores/*"))
         blocks = (screens.ScreenScores(**load_file(file)) for file in files)
-        _save(self.file, screen.cut_at(self.most, blocks)._asdict())
+        _save(self.file, self.read().cut_at(self.most, blocks)._asdict())
 
 
-def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def _save(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     with atomic(path) as file:
-        save_file(dict(arrays), file)
+        save_file(arrays, file)
 
 
 class ScreenFilter(BaseFilter):  # type: ignore[misc]
@@ -88,11 +85,15 @@ class ScreenFilter(BaseFilter):  # type: ignore[misc]
         super().__init__(exclusion_writer, batch_size)
         self.screen = screen
 
+    @cached_property
+    def opened(self) -> screens.Screen:
+        """Return the screen, once its steps are done."""
+        return self.screen.read()
+
     def filter_batch(self, batch: list[Document]) -> list[bool]:
         """Tell which documents pass."""
-        screen = self.screen.opened
-        scored = screen.score_blocks(document.text for document in batch)
-        return [bool(passes) for block in scored for passes in screen.passing(block)]
+        scored = self.opened.score_blocks(document.text for document in batch)
+        return [bool(passes) for block in scored for passes in self.opened.passing(block)]
 
     def filter(self, doc: Document) -> bool:
         """Do so of one document."""

@@ -34,8 +34,7 @@ SCREEN = "_screen"
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
 FEWEST_EXAMPLES = 20
-"""Examples below which no list can be judged: with 20 of them, the share of the domain that a list
-has is known to 44 points."""
+"""With so many, the share of the domain that a list has is known to 44 points."""
 MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
 
@@ -50,9 +49,8 @@ class CorpusRows(Raw):
         return find_duplicates(texts, np.zeros(len(rows), dtype=bool), **settings)
 
     def join_copies(self, rows: Rows, roots: Rows) -> Self:
-        """Return the rows where a text with a copy among the examples is one, and a text with a
-        copy among wanted ones is wanted. An answer that a text is none overrules that it is an
-        example. Raises ``UserError`` for a text that is both."""
+        """Return the rows where a text with a copy among the examples is one, but a text with a
+        copy among wanted ones, or an answer that it or a copy is none, is wanted."""
         forget, labels, first = self.forget.copy(), dict(self.labels), rows[roots]
         roles, answers = (np.array(labels[name], dtype=object) for name in (GIVEN, ANSWERED))
         forget[first[forget[rows]]] = True
@@ -61,14 +59,8 @@ class CorpusRows(Raw):
             margins = np.array(labels[SCREEN])
             np.minimum.at(margins, first, margins[rows])
             labels[SCREEN] = margins
-        refused = first[answers[rows] == NO]
-        forget[refused], roles[refused] = False, WANTED
-        is_wanted = roles[rows] == WANTED
-        if (both := is_wanted & forget[first]).any():
-            row, root = rows[both][0], first[both][0]
-            problem = f"is wanted, and unwanted at {self.places[root]}"
-            raise UserError(problem, where=self.places[row], do="take it out of one of them")
-        roles[first[is_wanted]] = WANTED
+        wanted = first[(roles[rows] == WANTED) | (answers[rows] == NO)]
+        forget[wanted], roles[wanted] = False, WANTED
         return replace(self, forget=forget, labels={**labels, GIVEN: roles.tolist()})
 
     def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
@@ -79,16 +71,17 @@ class CorpusRows(Raw):
         """Return ``corpus``, the texts of it that are ranked, ``of_corpus``, its rows, and
         ``screened``, how many a screen let pass of how many."""
         ranked = examples.filter(pc.equal(examples["section"], INFERENCE))
-        counts = {"corpus": ranked[f"label_{GIVEN}"].null_count}
-        counts["of_corpus"] = list(self.labels[GIVEN]).count(None)
-        return {**counts, **{k: v for k, v in self.extra_metadata.items() if k == "screened"}}
+        return {
+            "corpus": ranked[f"label_{GIVEN}"].null_count,
+            "of_corpus": list(self.labels[GIVEN]).count(None),
+            **{k: v for k, v in self.extra_metadata.items() if k == "screened"},
+        }
 
 
 def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     """Read a corpus, or what a screen lets through, with the examples behind it, and what is
-    wanted. Raises ``UserError`` as ``read_raw`` and ``read_beside``, where few examples pass, and
-    where one of them is conversations and the other is not: else the template would tell them
-    apart."""
+    wanted. Raises ``UserError`` as ``read_raw`` and ``read_beside``, and where either alone is
+    conversations: the template would tell them apart."""
     beside, raw, forget = read_beside(settings), read_raw(settings), settings["forget"]
     files = {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
     screened = {}
@@ -96,7 +89,7 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
         raw, screened[SCREEN] = pass_screen(raw, beside, forget)
     are_turns = beside["turns"].notna()
     if not are_turns.all() if TURNS in raw.labels else are_turns.any():
-        problem = "what lies beside the corpus is text where that has conversations, or the reverse"
+        problem = "the corpus or what lies beside it is conversations, and the other is not"
         do = "give conversations, or rank the answers alone (--part assistant)"
         raise UserError(problem, where=next(iter(files.values())), do=do)
     nothing, inside = [None] * len(beside), list[str | None]([None] * len(raw.ids))
@@ -105,27 +98,25 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
         for name, column in raw.labels.items()
     }
     roles = {GIVEN: [*inside, *map(KEYS.get, beside["key"])], ANSWERED: inside + nothing}
-    return CorpusRows(
-        ids=[*raw.ids, *beside["id"]],
-        texts=[*raw.texts, *beside["text"]],
-        forget=np.concatenate([raw.forget, beside["key"] == "like"]).astype(bool),
-        section=[*raw.section, *nothing],
-        stratum=[*raw.stratum, *[""] * len(beside)],
-        places=[*raw.places, *beside["place"]],
-        labels={**labels, **roles, **screened},
-        group=None if raw.group is None else [*raw.group, *nothing],
-        sources={**raw.sources, **{f"{key} {Path(f).name}": sha256(f) for key, f in files.items()}},
-        dropped=raw.dropped,
-        extra_metadata=raw.extra_metadata,
-    )
+    columns = {
+        "ids": [*raw.ids, *beside["id"]],
+        "texts": [*raw.texts, *beside["text"]],
+        "forget": np.concatenate([raw.forget, beside["key"] == "like"]).astype(bool),
+        "section": [*raw.section, *nothing],
+        "stratum": [*raw.stratum, *[""] * len(beside)],
+        "places": [*raw.places, *beside["place"]],
+        "labels": {**labels, **roles, **screened},
+        "group": None if raw.group is None else [*raw.group, *nothing],
+    }
+    sources = {f"{key} {Path(file).name}": sha256(file) for key, file in files.items()}
+    return CorpusRows(**{**vars(raw), **columns, "sources": {**raw.sources, **sources}})
 
 
 def pass_screen(
     raw: Raw, beside: pd.DataFrame, forget: Mapping[str, Any]
 ) -> tuple[Raw, NDArray[np.float64]]:
-    """Return the rows of a corpus that pass the screen of the settings ``forget``, which is fitted
-    to it, or did so before; and what it says of these and of the texts ``beside``, see ``SCREEN``.
-    """
+    """Return the rows of a corpus that pass the screen of the settings ``forget``, or did so
+    before; and what it says of these and of the texts ``beside``, see ``SCREEN``."""
     from mamushi_extras.unlabelled.screen import Screen, screen_texts
 
     # Examples come first.
@@ -139,9 +130,8 @@ def pass_screen(
     n, m, rows = len(raw.ids), len(examples), int(screen.rows[0])
     margins = screen.margins(examples, [*raw.texts, *others])
     if (passed := int((margins[:m] >= 0).sum())) < FEWEST_EXAMPLES:
-        problem = f"lets {passed} examples through among {n:,} of {rows:,} texts"
         do = f"let through more; {FEWEST_EXAMPLES} have to pass"
-        raise UserError(problem, where="screen", do=do)
+        raise UserError(f"lets {passed} examples through", where="screen", do=do)
     metadata = {**raw.extra_metadata, "screened": {"texts": rows, "passed": n}}
     raw = replace(raw, dropped={"under the screen": rows - n}, extra_metadata=metadata)
     return raw, np.concatenate([margins[m : m + n], margins[:m], margins[m + n :]])
@@ -155,9 +145,8 @@ def mark_hits(raw: Raw, settings: Mapping[str, Any]) -> Raw:
         corpus = [row for row, role in enumerate(raw.labels[GIVEN]) if role is None]
         raw.forget[corpus] = [has_term(raw.texts[row]) for row in corpus]
         if not FEWEST_EXAMPLES <= (hits := raw.forget.sum()) <= MOST_HIT * len(corpus):
-            problem = f"hits {hits:,} of {len(corpus):,} texts, which tells nothing"
             do = f"give terms that hit {FEWEST_EXAMPLES} texts to {MOST_HIT:.0%} of them"
-            raise UserError(problem, where=path, do=do)
+            raise UserError(f"hits {hits:,} of {len(corpus):,} texts", where=path, do=do)
     return raw
 
 

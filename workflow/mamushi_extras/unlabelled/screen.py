@@ -24,12 +24,9 @@ from mamushi.selection.arrays import Mask
 from mamushi_curate.vectors.word_vectors import count_words
 
 FOLDS = 10
-COPIES, SHINGLE = 0.5, 3
-"""Similarity at which examples are taken for copies, and words of a shingle."""
-SCREEN_SAMPLE = 20_000
-"""Texts to which a screen is fitted, beside the examples."""
-SCREEN_BLOCK = 8192
-"""Texts that are scored at a time."""
+COPIES, SHINGLE = 0.5, 3  # Similarity of examples that are copies, by shingles of so many words.
+SCREEN_SAMPLE = 20_000  # Texts to which a screen is fitted, beside the examples.
+SCREEN_BLOCK = 8192  # Texts that are scored at a time.
 
 
 class ScreenScores(NamedTuple):
@@ -58,8 +55,7 @@ class Screen(NamedTuple):
     lowest: NDArray[np.float64] = np.empty(0)
 
     def scores(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
-        text without words has the lowest."""
+        """Return the scores of texts (n, 1 + FOLDS), of one without words the lowest."""
         vectors = rarity_of(self.rarity).transform(count_words(texts))
         scores = np.asarray(vectors[:, self.words] @ self.weights)
         scores[vectors.getnnz(axis=1) == 0] = -np.inf
@@ -72,16 +68,14 @@ class Screen(NamedTuple):
             yield ScreenScores(np.array([*map(text_key, block)], np.int64), self.scores(block))
 
     def cut_at(self, most: float, blocks: Iterable[ScreenScores]) -> Self:
-        """Return the screen that lets the ``most`` of its corpus pass, or below 1 that share, by
-        the scores of the texts."""
+        """Return the screen that lets the ``most`` of its corpus pass, by the scores of it."""
         count = self.count(most)
-        scored = highest(blocks, count)
-        first = scored.scores[:, 0]
-        last = np.lexsort((scored.keys, -first))[:count][-1:]
-        count = min(count, len(first))
-        best = np.partition(scored.scores, -count, axis=0)[-count:]
+        keys, scores = highest(blocks, count)
+        last = np.lexsort((keys, -scores[:, 0]))[:count][-1:]
+        count = min(count, len(keys))
+        best = np.partition(scores, -count, axis=0)[-count:]
         lowest = np.where(np.isfinite(best), best, np.inf).min(axis=0).astype(np.float64)
-        return self._replace(score=first[last], key=scored.keys[last], lowest=lowest)
+        return self._replace(score=scores[last, 0], key=keys[last], lowest=lowest)
 
     def count(self, most: float) -> int:
         """Return how many of its rows may pass; ``most`` below 1 is a share."""
@@ -94,9 +88,8 @@ class Screen(NamedTuple):
         return (first > self.score) | ((first == self.score) & (scored.keys <= self.key))
 
     def margins(self, examples: Sequence[str], unseen: Sequence[str] = ()) -> NDArray[np.float64]:
-        """Return by how much the examples are above the lowest score that passes by the fits
-        without them, and then ``unseen`` ones, to which nothing was fitted; a text without words as
-        the lowest one."""
+        """Return by how much the examples, by the fits without them, and then ``unseen`` texts are
+        above the lowest score that passes; a text without words as the lowest one."""
         column = np.concatenate([1 + self.fold, np.zeros(len(unseen), np.int64)])
         scores = self.scores([*examples, *unseen])[np.arange(len(column)), column]
         margin = scores.astype(np.float64) - self.lowest[column]
@@ -104,14 +97,13 @@ class Screen(NamedTuple):
 
 
 def text_key(text: str) -> int:
-    """Return a number of 63 bits that a text has by its content."""
+    """Return the key of a text, 63 bits."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
-    """Return the distinct texts of lowest keys, in their order, of which none is empty, and the
-    number of all texts."""
+    """Return the distinct texts of lowest keys, in their order, and the number of all texts."""
     drawn: dict[int, str] = {}
     limit, rows = 1 << 63, 0
     for text in texts:
@@ -128,15 +120,13 @@ def screen_texts(examples: Sequence[str], texts: Iterable[str], most: float) -> 
     """Return a screen that is fitted to the examples and a sample of ``texts``, and which of these
     pass (n,): the ``most``, or below 1 that share."""
     screen = fit_screen(examples, *draw_sample(texts))
-    blocks = zip(*screen.score_blocks(texts), strict=True)
-    every = ScreenScores(*map(np.concatenate, blocks))
-    screen = screen.cut_at(most, [every])
-    return screen, screen.passing(every)
+    blocks = [*screen.score_blocks(texts)]
+    screen = screen.cut_at(most, blocks)
+    return screen, np.concatenate([*map(screen.passing, blocks)])
 
 
 def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Screen:
-    """Fit a screen to the examples against a ``sample`` of a corpus of so many ``rows``, of which
-    some may be of the domain as well."""
+    """Fit a screen to the examples against a ``sample`` of a corpus of so many ``rows``."""
     from scipy.sparse import vstack
 
     counts, m = count_words([*examples, *sample]), len(examples)
@@ -147,7 +137,7 @@ def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Scr
     domain, corpus = vectors[:m], vectors[m:]
 
     def fitted(inside: Mask) -> NDArray[np.float32]:
-        labels = np.repeat([1, 0], [inside.sum(), corpus.shape[0]])
+        labels = np.repeat([1, 0], [inside.sum(), len(sample)])
         model = LogisticRegression(class_weight="balanced", max_iter=200)
         model.fit(vstack([domain[inside], corpus]), labels)
         return np.asarray(model.coef_[0], np.float32)

@@ -14,10 +14,8 @@ it.
 b, c and, where nothing else does, a guess at a.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +24,8 @@ from scipy.stats import beta as beta_distribution
 
 from mamushi.selection.arrays import Doubles
 
-Alone = Sequence[float]
 ALL = (1.0, 1.0, 1.0)
 NONE = np.empty(0)
-
 FEWEST_TO_ESTIMATE = 20
 """Texts that are wanted below which they bound nothing."""
 THRESHOLDS = 5
@@ -45,10 +41,7 @@ NOT_FAIR = (
     "examples that were not drawn at random from the domain bound no share of it and no recall; "
     "--fair like says that they were, and mamushi audit of a list measures both"
 )
-CROSSED = (
-    "the examples and the texts of --unlike contradict each other: one of them is no fair sample, "
-    "or there is a third kind of text"
-)
+CROSSED = "the examples and the texts of --unlike contradict each other: one is no fair sample"
 UNBOUNDED = (
     "a corpus without labels bounds the share from above alone: what looks like the examples may "
     f"not be of their domain; {FEWEST_TO_ESTIMATE} texts of --unlike that were drawn at random "
@@ -58,10 +51,9 @@ PRIORS = np.linspace(-7.0, 3.0, 11)
 """Logits of a share at which the other two parameters are fitted first."""
 
 
-@dataclass(frozen=True)
-class DomainShare:
-    """The share of a domain in a corpus: a guess, its lower end and its upper end, at 95% in all;
-    an end is None for the ``reason``."""
+class DomainShare(NamedTuple):
+    """The share of a domain in a corpus: a guess and the ends of its interval at 95%, of which one
+    is None for the ``reason``."""
 
     estimate: float
     low: float | None
@@ -78,16 +70,15 @@ def count_bounds(hits: float, n: float, error: float = ERROR) -> tuple[float, fl
 
 
 def upper_bound(
-    examples: Doubles, corpus: Doubles, error: float = ERROR, alone: Alone = ALL
+    examples: Doubles, corpus: Doubles, error: float = ERROR, alone: Sequence[float] = ALL
 ) -> float:
     """Return what the share is at most, with ``error``, by the scores of ``examples`` (n1,) and of
     the ``corpus`` (n,), of which these shares are ``independent``."""
-    n1, n, ordered = len(examples), len(corpus), np.sort(corpus)
-    highest = np.sort(examples)[::-1]
+    n1, n, highest, bounds = len(examples), len(corpus), np.sort(examples)[::-1], [1.0]
     above = np.unique(np.ceil(n1 * np.arange(1, THRESHOLDS + 1) / THRESHOLDS).astype(int))
-    error_here, bounds = error / len(above), [1.0]
+    error_here = error / len(above)
     for hits in above.tolist():
-        n_above = n - int(np.searchsorted(ordered, highest[hits - 1]))
+        n_above = np.count_nonzero(corpus >= highest[hits - 1])
         least = count_bounds(hits * alone[0], n1 * alone[0], OF_EXAMPLES * error_here)[0]
         most = count_bounds(n_above * alone[1], n * alone[1], (1 - OF_EXAMPLES) * error_here)[1]
         bounds.append(most / least)
@@ -98,28 +89,25 @@ def share(
     examples: Doubles,
     corpus: Doubles,
     to_keep: Doubles = NONE,
-    alone: Alone = ALL,
+    alone: Sequence[float] = ALL,
     fair: Collection[str] = FAIR,
 ) -> DomainShare:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
-    (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
-    ``independent``. ``fair`` has which of the two were drawn at random, ``LIKE`` and ``UNLIKE``."""
+    (n1,) and of texts ``to_keep`` (n2,), of which the shares ``alone`` are independent. ``fair``
+    has which of these two were drawn at random."""
     guess, n2 = Tilt.fit(examples, corpus).share, len(to_keep) * alone[2]
-    low, high, reason = None, None, None
-    if LIKE in fair:
-        high = upper_bound(examples, corpus, ERROR, alone)
+    high = upper_bound(examples, corpus, ERROR, alone) if LIKE in fair else None
+    low = None
     if UNLIKE in fair and n2 >= FEWEST_TO_ESTIMATE:
         low = 1 - upper_bound(-to_keep, -corpus, ERROR, (alone[2], alone[1]))
-    if high is None or low is None:
-        reason = NOT_FAIR if high is None else UNBOUNDED
-    elif low > high:
+    reason = NOT_FAIR if high is None else UNBOUNDED if low is None else None
+    if high is not None and low is not None and low > high:
         return DomainShare(guess, None, None, CROSSED)
     within = float(np.clip(guess, low or 0.0, 1.0 if high is None else high))
     return DomainShare(within, low, high, reason)
 
 
-@dataclass(frozen=True)
-class Tilt:
+class Tilt(NamedTuple):
     """log p1/p2 = ``intercept`` + ``slope`` s of a score, where p1 has the ``share`` of pC."""
 
     share: float
@@ -127,15 +115,15 @@ class Tilt:
     slope: float
 
     @classmethod
-    def fit(cls, examples: Doubles, corpus: Doubles, share: float | None = None) -> Tilt:
+    def fit(cls, examples: Doubles, corpus: Doubles, share: float | None = None) -> Self:
         """Fit it by maximum likelihood, with the share unless that is known."""
         both = np.concatenate([examples, corpus])
         mean, spread = float(both.mean()), float(both.std()) or 1.0
         label = np.arange(len(both)) < len(examples)
         data = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
         priors = PRIORS if share is None else np.array([_logit(share)])
-        fits = [fit_logits(np.array([-1.0, 1.0, prior]), 0.0, *data) for prior in priors]
-        at = min(fits, key=lambda start_fit: start_fit[0])[1]
+        fits = (fit_logits(np.array([-1.0, 1.0, prior]), 0.0, *data) for prior in priors)
+        at = min(fits, key=lambda fit: fit[0])[1]
         if share is None:
             # All three at once, from the best of those: alone they may run off where both are flat.
             at = fit_logits(at, PRIORS[1] - PRIORS[0], *data)[1]
