@@ -33,6 +33,7 @@ from mamushi.lm.embed import embed
 from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
 from mamushi.lm.training import Objective, Updated, finetune
 from mamushi.registry import plugin
@@ -331,7 +332,6 @@ class Cell:
         bank, slopes = self.bank, self.folder / "slopes.safetensors"
         vectors = self.folder / "embeddings.safetensors"
         if name == "influence" and not slopes.is_file():
-            part = slopes.with_suffix(".part")
             meter = InfluenceMeter(
                 bank.model,
                 bank.ranked,
@@ -339,11 +339,10 @@ class Cell:
                 bank.accelerator,
                 bank.training,
                 points=points_of(bank.steps, POINTS),
-                path=part,
-                fingerprint="",
+                checkpoint=Checkpoint(slopes, ""),
             )
             bank.train(self.seed, bank.ranked, None, meter.updated)
-            part.replace(slopes)
+            meter.path.replace(slopes)
         elif name in EMBEDDED and not vectors.is_file():
             bank.train(self.seed, bank.contamination)
             save_file({"embeddings": bank.embeddings()}, vectors)

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
+from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import finetune
 from mamushi_extras.influence.measuring import (
@@ -102,14 +103,14 @@ def measured(language_model: PreTrainedModel, tmp_path: Path, **changes: Any) ->
     freeze(language_model, how)
     accelerator = device.accelerator(str(how["precision"]))
     read = (language_model, TEXTS)
-    meter = Compared(*read, TARGETS, accelerator, how, points=POINTS, **kept_in(tmp_path))
+    meter = Compared(*read, TARGETS, accelerator, how, points=POINTS, checkpoint=beside(tmp_path))
     finetune(*read, how, total=4, seed=1, accelerator=accelerator, updated=meter.updated)
     return meter
 
 
-def kept_in(folder: Path, fingerprint: str = "run") -> dict[str, Any]:
-    """Where a meter writes down what it has measured."""
-    return {"path": folder / "points", "fingerprint": fingerprint}
+def beside(folder: Path, fingerprint: str = "run") -> Checkpoint:
+    """Beside which a meter writes down what it has measured."""
+    return Checkpoint(folder / "out.state", fingerprint, 1e9)
 
 
 def apart(found: np.ndarray[Any, Any], expected: Any) -> float:
@@ -147,13 +148,13 @@ def test_it_is_near_in_half_precision(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> None:
-    meter, state = measured(model("llama"), tmp_path), tmp_path / "state"
+    meter, state = measured(model("llama"), tmp_path), tmp_path / "out.state"
     state.touch()
 
     def restored(fingerprint: str) -> InfluenceMeter:
         how = (meter.model, TEXTS, TARGETS, meter.accelerator, HOW)
-        other = InfluenceMeter(*how, points=POINTS, **kept_in(tmp_path, fingerprint))
-        other.restore(state)
+        other = InfluenceMeter(*how, points=POINTS, checkpoint=beside(tmp_path, fingerprint))
+        other.restore()
         return other
 
     again = restored("run")
@@ -177,7 +178,7 @@ def sharded(folder: Path) -> InfluenceMeter:
     accelerator = device.accelerator("fp32")
     sharding.shard(language_model, accelerator)
     read = (language_model, TEXTS)
-    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], **kept_in(folder))
+    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], checkpoint=beside(folder))
     finetune(*read, how, total=2, seed=1, accelerator=accelerator, updated=meter.updated)
     return meter
 
@@ -187,4 +188,4 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     (tmp_path / "alone").mkdir()
     alone = sharded(tmp_path / "alone")
     # Losses differ by their last bits in fp32, and a step of a thousandth makes more of these.
-    assert apart(load_file(tmp_path / "points")["total"], alone.total) < 1e-2
+    assert apart(load_file(tmp_path / "out.points")["total"], alone.total) < 1e-2

@@ -14,24 +14,21 @@ gradients of batches. Targets are texts of the contamination section or, where t
 either half of the ranked texts the other half's (cross-fitting).
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
-from mamushi.io.files import atomic, header
+from mamushi.io.files import atomic, header, trained_metadata
 from mamushi.lm import sharding
 from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll
@@ -46,15 +43,13 @@ Targets = Mapping[str, TokenSet]
 """Texts of either domain whose NLL counts."""
 
 STEP = {"no": 3e-4, "bf16": 3e-3}
-"""The length of a step over that of the weights, by the mixed precision of the training. In bf16 a
-shorter one is lost in rounding, and a longer one is no longer straight: of SmolLM2-135M slopes are
-0.13 from those in fp32 at 0.003, 0.27 at 0.001 and 0.33 at 0.01. In fp32 they are 0.01 apart at
-0.0003 and 0.001, and 0.08 at 0.003."""
+"""eps, by the mixed precision: of SmolLM2-135M slopes in bf16 are 0.13 from those in fp32 at 0.003,
+0.27 at 0.001, where rounding counts, and 0.33 at 0.01, which is no longer straight."""
 
 
 def points_of(total: int, points: int) -> list[int]:
     """Return the steps, of ``total`` and counted from 1, after which is measured: evenly spaced,
-    the last one among them; fewer than ``points`` of a training with fewer steps."""
+    the last one among them."""
     return sorted({max(1, round(total * k / points)) for k in range(1, points + 1)})
 
 
@@ -65,10 +60,9 @@ def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
     for domain in (FORGET, RETAIN):
         rows = np.flatnonzero((texts.domains == domain) & (texts.counted > 0))
         if not len(rows):
-            raise UserError(
-                f"influence: no {domain} text to be a target has a token to predict",
-                do="give the dataset more texts, or its contamination section a share above 0",
-            )
+            problem = f"influence: no {domain} text to be a target has a token to predict"
+            do = "give the dataset more texts, or its contamination section a share above 0"
+            raise UserError(problem, do=do)
         rows = rows[np.argsort(texts.ids[rows].astype(str), kind="stable")]
         order = np.random.default_rng([seed, domain == FORGET]).permutation(rows)
         drawn[domain] = subset(texts, order[:most])
@@ -77,7 +71,8 @@ def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
 
 class Slopes:
     """Measures the slopes of the losses of ``texts`` at the weights that the model has, along what
-    helps ``targets`` of both domains."""
+    helps ``targets`` of both domains. Of a model that is cut over processes, each moves its rows.
+    """
 
     def __init__(
         self,
@@ -88,8 +83,7 @@ class Slopes:
         training: Mapping[str, Any],
     ) -> None:
         self.model, self.texts, self.accelerator = model, texts, accelerator
-        self.eps = STEP[accelerator.mixed_precision]
-        self.batch_tokens = int(training["batch_tokens"])
+        self.eps, self.training = STEP[accelerator.mixed_precision], training
         self.trained = [p for p in model.parameters() if p.requires_grad]
         self.objectives = {}
         for domain, of in targets.items():
@@ -99,77 +93,98 @@ class Slopes:
             module = accelerator.prepare_model(objective.module, evaluation_mode=True)
             self.objectives[domain] = objective, module
 
-    def accumulate(self) -> None:
-        """Leave g_f - g_r in the gradients."""
+    def slopes(self, moments: Iterable[Tensor]) -> Doubles:
+        """Return the slope of each token's loss along v, (predicted,), with the second ``moments``
+        of the trained parameters. A coordinate that no text has moved stays where it is. Raises
+        ``UserError`` for a slope that is not finite."""
         for domain in (RETAIN, FORGET):
             objective, module = self.objectives[domain]
             gradient(objective, module, objective.step(0), self.accelerator, self.trained, False)
             for parameter in self.trained if domain == RETAIN else ():
                 if parameter.grad is not None:
                     parameter.grad.neg_()
+        for parameter, moment in zip(self.trained, moments, strict=True):
+            if parameter.grad is not None:
+                root = moment.sqrt().add_(float(self.training["epsilon"]))
+                sharding.local(parameter.grad).div_(root).masked_fill_(moment == 0, 0.0)
+        slopes = self._along_gradients()
+        self.model.zero_grad(set_to_none=True)
+        if not np.isfinite(slopes).all():
+            problem = "influence: a loss, or the gradient of the target texts, is not finite"
+            raise UserError(problem, do="lower training.learning_rate or train in fp32")
+        return slopes
 
     @torch.no_grad()
-    def slopes(self) -> Doubles:
-        """Return the slope of each token's loss along the gradients, (predicted,)."""
+    def _along_gradients(self) -> Doubles:
         moved = [(p, p.grad) for p in self.trained if p.grad is not None]
         length = _norm([along for _, along in moved])
         if length == 0:
             return np.zeros(int(self.texts.counted.sum()))
         h = self.eps * _norm([parameter.detach() for parameter in self.trained]) / length
         shards = [(sharding.local(p.detach()), sharding.local(along)) for p, along in moved]
-        start = [shard.clone() for shard, _ in shards]
-        sides = []
+        start, losses = [shard.clone() for shard, _ in shards], []
         for sign in (1, -1):
             for (shard, along), weight in zip(shards, start, strict=True):
                 shard.copy_(weight).add_(along, alpha=sign * h)
-            losses = token_nll(self.model, self.texts, self.batch_tokens, self.accelerator)
-            sides.append(losses)
+            size = int(self.training["batch_tokens"])
+            losses.append(token_nll(self.model, self.texts, size, self.accelerator))
         for (shard, _), weight in zip(shards, start, strict=True):
             shard.copy_(weight)
-        slopes: Doubles = (sides[0] - sides[1]) / (2 * h)
-        if not np.isfinite(slopes).all():
-            problem = "influence: a loss, or the gradient of the target texts, is not finite"
-            raise UserError(problem, do="lower training.learning_rate or train in fp32")
+        slopes: Doubles = (losses[0] - losses[1]) / (2 * h)
         return slopes
+
+
+def _norm(tensors: Sequence[Tensor]) -> float:
+    return float(sharding.full_tensor(nn.utils.get_total_norm(tensors)))
 
 
 class InfluenceMeter(Slopes):
     """Sums the influence of the tokens of ``texts`` at some ``points`` of a training of the model:
     its ``updated`` is that of the ``Objective``. What the ``steps`` so far sum up to, the ``total``
-    (predicted,), is in a file at ``path`` beside the state of the training: whole or absent, and of
-    no other run than that of the ``fingerprint``."""
+    (predicted,), is in a file at ``path`` beside the ``checkpoint`` of the training."""
 
-    def __init__(self, *how: Any, points: Sequence[int], path: Path, fingerprint: str) -> None:
+    def __init__(self, *how: Any, points: Sequence[int], checkpoint: Checkpoint) -> None:
         super().__init__(*how)
-        self.points, self.path, self.fingerprint = points, path, fingerprint
+        self.points, self.checkpoint = points, checkpoint
+        self.path = checkpoint.path.with_suffix(".points")
         self.total, self.steps = np.zeros(int(self.texts.counted.sum())), list[int]()
 
-    def restore(self, state: Path) -> None:
-        """Read the file. Without it the training's ``state`` goes as well, since it would begin
-        behind points that nobody measured."""
-        with suppress(FileNotFoundError, SafetensorError), safe_open(self.path, "np") as file:
-            metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
-            if metadata.get("fingerprint") == self.fingerprint:
-                self.total, self.steps = file.get_tensor("total"), metadata["steps"]
+    def restore(self) -> None:
+        """Read the file of this run. Without it the training's state goes as well, since it would
+        begin behind points that nobody measured."""
+        with suppress(UserError):
+            metadata = trained_metadata(self.path)
+            if metadata["fingerprint"] == self.checkpoint.fingerprint:
+                self.total, self.steps = load_file(self.path)["total"], metadata["steps"]
                 return
-        state.unlink(missing_ok=True)
+        self.checkpoint.path.unlink(missing_ok=True)
 
     def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
         """Measure after ``step`` if it is one of the points and was not measured before, and write
-        down the sum; leave weights, moments and mode as they were. Raises ``UserError`` for a
-        gradient that is not finite."""
+        down the sum; leave weights, moments and mode as they were. Raises ``UserError`` as
+        ``slopes``."""
         if step not in self.points or step in self.steps:
             return
         mode = self.model.training
         self.model.eval()
-        self.accumulate()
-        self.total = self.total + precondition(optimizer) * self.slopes()
+        rate = float(optimizer.param_groups[-1]["lr"])
+        moments = (corrected_moment(optimizer, parameter) for parameter in self.trained)
+        self.total = self.total + rate * self.slopes(moments)
         self.steps = [*self.steps, step]
-        optimizer.zero_grad(set_to_none=True)
         self.model.train(mode)
-        metadata = header({"fingerprint": self.fingerprint, "steps": self.steps})
+        metadata = header({"fingerprint": self.checkpoint.fingerprint, "steps": self.steps})
         with atomic(self.path) as draft:
             save_file({"total": self.total}, draft, metadata=metadata)
+
+
+def corrected_moment(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> Tensor:
+    """Return Adam's second moment of a parameter, corrected for its start: 0 where it has none."""
+    state = optimizer.state.get(parameter)
+    if not state:
+        return torch.zeros((), device=parameter.device)
+    _, beta = optimizer.param_groups[0]["betas"]
+    moment: Tensor = sharding.local(state["exp_avg_sq"]) / (1 - beta ** float(state["step"]))
+    return moment
 
 
 def measure_along_training(
@@ -180,54 +195,21 @@ def measure_along_training(
     training: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
-    path: Path,
     checkpoint: Checkpoint,
 ) -> tuple[Doubles, dict[str, Any]]:
     """Train the model on the ranked texts, and return their influence, at some ``points``, on at
     most so many targets a domain, of the contamination section, (predicted,), and what the table
-    says of it. ``path`` is that of the ``InfluenceMeter``, ``checkpoint`` that of ``finetune``."""
+    says of it."""
     texts, targets = pool.texts, draw_targets(pool.contamination, most, seed)
     total = steps(len(texts), training["batch_size"], training["epochs"])
     how = (model, texts, targets, accelerator, training)
-    own: dict[str, Any] = {"path": path, "fingerprint": checkpoint.fingerprint}
-    meter = InfluenceMeter(*how, points=points_of(total, points), **own)
-    meter.restore(checkpoint.path)
+    meter = InfluenceMeter(*how, points=points_of(total, points), checkpoint=checkpoint)
+    meter.restore()
     options: dict[str, Any] = {"total": total, "seed": seed, "accelerator": accelerator}
     options |= {"checkpoint": checkpoint, "updated": meter.updated}
     finetune(model, texts, training, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
     return meter.total, {"points": meter.steps, "targets": counts, "eps": meter.eps}
-
-
-def _norm(tensors: Sequence[Tensor]) -> float:
-    return float(sharding.full_tensor(nn.utils.get_total_norm(tensors)))
-
-
-@torch.no_grad()
-def precondition(optimizer: torch.optim.Optimizer) -> float:
-    """Divide each gradient, in place, by the root of Adam's second moment, corrected for its start,
-    plus epsilon, and return the learning rate. A coordinate that no text has moved has no second
-    moment, and stays where it is."""
-    rate = 0.0
-    for group in optimizer.param_groups:
-        rate, (_, beta), epsilon = float(group["lr"]), group["betas"], group["eps"]
-        for parameter in group["params"]:
-            if parameter.grad is None:
-                continue
-            state, along = optimizer.state.get(parameter), sharding.local(parameter.grad)
-            if not state:
-                along.zero_()
-                continue
-            second = sharding.local(state["exp_avg_sq"])
-            divide(along, second / (1 - beta ** float(state["step"])), epsilon)
-    return rate
-
-
-def divide(along: Tensor, second: Tensor, epsilon: float) -> None:
-    """Divide a gradient, in place, by the root of its ``second`` moment, which is overwritten, plus
-    ``epsilon``; to 0 where there is no moment."""
-    unmoved = second == 0
-    along.div_(second.sqrt_().add_(epsilon)).masked_fill_(unmoved, 0.0)
 
 
 def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
@@ -266,28 +248,20 @@ def measure_at_weights(
     objective = mean_nll(model, texts, training, seed, accelerator, "influence")
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
-    # Adam's second moment if all of a training's steps were taken at these weights; of a parameter
-    # that is cut over processes, this process's rows.
-    moment = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
+    # Adam's if all of a training's steps were taken at these weights.
+    moments = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
     for number in range(batches):
         gradient(objective, module, objective.step(number), accelerator, trained, False)
-        for total, parameter in zip(moment, trained, strict=True):
+        for moment, parameter in zip(moments, trained, strict=True):
             if parameter.grad is not None:
                 along = sharding.local(parameter.grad)
-                total.addcmul_(along, along, value=1 / batches)
+                moment.addcmul_(along, along, value=1 / batches)
         model.zero_grad(set_to_none=True)
     values = np.zeros(int(texts.counted.sum()))
     for fold, of_fold in targets.items():
-        scored = folds == fold
-        inside = subset(texts, np.flatnonzero(scored))
-        meter = Slopes(model, inside, of_fold, accelerator, training)
-        meter.accumulate()
-        for second, parameter in zip(moment, trained, strict=True):
-            if parameter.grad is not None:
-                divide(sharding.local(parameter.grad), second.clone(), float(training["epsilon"]))
-        rows = np.repeat(scored, texts.counted)
-        values[rows] = float(training["learning_rate"]) * meter.slopes()
-        model.zero_grad(set_to_none=True)
+        inside = subset(texts, np.flatnonzero(folds == fold))
+        slopes = Slopes(model, inside, of_fold, accelerator, training).slopes(moments)
+        values[np.repeat(folds == fold, texts.counted)] = float(training["learning_rate"]) * slopes
     return values, {
         "fold": folds if len(targets) > 1 else None,
         "batches": batches,

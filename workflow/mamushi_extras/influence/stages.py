@@ -50,7 +50,6 @@ def influence(
     from mamushi_extras.tokens.stages import read_token_pool
 
     training, checkpoint = settings.training, checkpoint_of(out, job)
-    points = out.with_name(f"{out.name}.points")
     pool = read_token_pool(examples, tokens, training.max_length)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
@@ -61,8 +60,7 @@ def influence(
     if settings.trained_before:
         values, metadata = measure_at_weights(*read, settings.batches, *how)
     else:
-        resumed = (points, checkpoint)
-        values, metadata = measure_along_training(*read, settings.points, *how, *resumed)
+        values, metadata = measure_along_training(*read, settings.points, *how, checkpoint)
     texts = pool.texts
     fold = metadata.pop("fold", None)
     columns = {
@@ -73,8 +71,8 @@ def influence(
     }
     write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **metadata})
     accelerator.wait_for_everyone()
-    for path in (points, checkpoint.path):
-        path.unlink(missing_ok=True)
+    for suffix in (".state", ".points"):
+        checkpoint.path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def influence_scores(
