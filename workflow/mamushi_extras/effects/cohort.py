@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.labels import TextProperties, places_of, read_texts
@@ -28,7 +29,7 @@ class Cohort:
     dataset: str
     model: str
     seeds: Sequence[int]
-    root: str | Path
+    root: Path
 
     @property
     def cell(self) -> dict[str, str]:
@@ -46,11 +47,6 @@ class Cohort:
         return read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["id", "tokens"])
 
     @cached_property
-    def tokens(self) -> Floats:
-        """How many tokens of each text are predicted (n,)."""
-        return np.asarray(self.held_out["tokens"].to_numpy(), dtype=np.float64)
-
-    @cached_property
     def texts(self) -> TextProperties:
         """The domains, labels and groups of the held-out texts."""
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
@@ -59,7 +55,7 @@ class Cohort:
     def rows(self, domain: str, *, deep: bool = False) -> Rows:
         """Return the texts of a domain with a token to predict; with ``deep``, those whose NLL is
         known without word frequencies."""
-        known = self.tokens > 0
+        known = self.held_out["tokens"].to_numpy() > 0
         if deep:
             known &= np.isfinite(self.nll("gold", deep=True).sum(axis=0))
         return np.flatnonzero(known & (self.texts.forget == (domain == FORGET)))
@@ -67,16 +63,23 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        column, ids, values = "deep" if deep else "nll", self.held_out["id"], []
+        column, values = "deep" if deep else "nll", []
         for path in self.files(paths.NLL, arm=arm):
             table = read_table(path, schemas.NLL, ["id", column])
-            values.append(table[column].take(pa.array(places_of(ids, table["id"]))).to_numpy())
+            places = places_of(self.held_out["id"], table["id"])
+            values.append(table[column].take(pa.array(places)).to_numpy())
         return np.array(values)
+
+    def listed(self, ids: Any, selector: str, beta: str) -> NDArray[np.bool_]:
+        """Tell which of ``ids`` are in the removal list of each seed (S, len(ids))."""
+        files = self.files(paths.REMOVAL, selector=selector, beta=beta)
+        lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]
+        return np.array([pc.is_in(ids, listed.combine_chunks()) for listed in lists])
 
     def at(self, rows: Rows) -> tuple[Floats, NDArray[np.int64] | None]:
         """Return the tokens of some texts, and the groups of those that are not independent."""
-        groups = self.texts.groups
-        return self.tokens[rows], None if groups is None else groups[rows]
+        tokens, groups = self.held_out["tokens"].to_numpy(), self.texts.groups
+        return tokens[rows].astype(np.float64), None if groups is None else groups[rows]
 
     def contrast(
         self,
@@ -92,7 +95,7 @@ class Cohort:
         return contrast(a[:, rows], b[:, rows], *self.at(rows), gap=ends, pooled=pooled)
 
 
-def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
+def cohorts(grid: Mapping[str, Any], root: Path) -> Iterator[Cohort]:
     """Yield the cohort of each dataset and model of a grid."""
     for dataset, model in product(grid["datasets"], grid["models"]):
         yield Cohort(dataset, model, tuple(grid["seeds"]), root)

@@ -9,9 +9,7 @@ seeds and t of texts, each by its share of the variance. In worlds of known trut
 Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole bootstrap (0.73) do not.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,24 +24,20 @@ from mamushi.evaluation.intervals import (
     t_quantile,
 )
 
-FEWEST_GROUPS = 20
-"""Groups of texts below which nothing has an interval."""
-FEWEST_SEEDS, FEWEST_ARMS = 4, 4
-"""Seeds and arms below which no variance is pooled."""
+FEWEST_GROUPS = 20  # Of texts, below which nothing has an interval.
+FEWEST_SEEDS = FEWEST_ARMS = 4  # Below which no variance is pooled.
 DOUBT = 0.25
 SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
 NOT_RAKED = "too few held-out forget texts"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
-OVERSHOOTS, SHORT, NOT_TOLD = "overshoots", "short of gold", "not told from gold"
+OVERSHOOTS = "overshoots"
 
 
 def interval(values: ArrayLike) -> tuple[float, float]:
     """Return the 95% t interval of the mean of ``values`` (seeds,); NaN for one seed."""
     by_seed = np.asarray(values, dtype=np.float64)
-    if len(by_seed) == 1:
-        return np.nan, np.nan
     mean, half = float(by_seed.mean()), t_quantile(len(by_seed) - 1) * standard_error(by_seed)
     return mean - half, mean + half
 
@@ -60,11 +54,10 @@ def p_value(differences: Floats) -> float:
 def holm(p: ArrayLike) -> Floats:
     """Correct the p values (comparisons,) of a family for their number (Holm 1979). A NaN is no
     comparison, and stays."""
-    values = np.asarray(p, dtype=np.float64)
-    corrected = np.full(len(values), np.nan)
+    corrected = np.array(p, dtype=np.float64)
     # NaN sorts last.
-    order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
-    steps = values[order] * np.arange(len(order), 0, -1)
+    order = np.argsort(corrected)[: np.count_nonzero(~np.isnan(corrected))]
+    steps = corrected[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return corrected
 
@@ -85,9 +78,9 @@ class Effect:
         return {f"{name}{end}": finite_or_none(value) for end, value in ends.items()}
 
     def share_columns(self, name: str) -> dict[str, Any]:
-        """Return a share of the way to gold likewise, and where it ends: 1 is the aim, and a model
-        that knows less than gold is told from it as well."""
-        place = OVERSHOOTS if self.low > 1 else SHORT if self.high < 1 else NOT_TOLD
+        """Return a share of the way to gold likewise, and where it ends beside gold, at 1."""
+        place = "short of gold" if self.high < 1 else "not told from gold"
+        place = OVERSHOOTS if self.low > 1 else place
         return {**self.columns(name), f"{name}_beside_gold": None if np.isnan(self.low) else place}
 
 
@@ -114,7 +107,7 @@ def contrast(
     if np.isnan(differences).any():
         raise ValueError("the NLL of a text is missing")
     means, by_seed, by_text, left, text_freedom = _covariances(differences, tokens, groups)
-    seed_freedom = len(nll_a) - 1.0
+    seed_freedom, estimate, mix = len(nll_a) - 1.0, float(means[0]), np.ones(1)
     if pooled is not None:
         variance, seed_freedom = pooled[0] / len(nll_a), pooled[1]
         # The correlation stays.
@@ -122,7 +115,6 @@ def contrast(
         factor[0] = np.sqrt(variance / by_seed[0, 0]) if by_seed[0, 0] > 0 else 0.0
         by_seed = by_seed * np.outer(factor, factor)
         by_seed[0, 0] = variance
-    estimate, mix = float(means[0]), np.ones(1)
     if gap is not None:
         if not means[1] > 0:
             return Effect(np.nan, reason=NO_GAP)
@@ -139,14 +131,14 @@ def contrast(
         return Effect(estimate, reason=NO_ERROR)
     variance, root = float(mix @ error @ mix), float(np.sqrt(error[0, 0]))
     share = min(a / variance, 1.0) if variance > 0 else 0.0
-    quantile = partial(_quantile, share, seed_freedom, text_freedom)
-    half = quantile(LEVEL) * root
-    ends: tuple[float, float] | None = estimate - half, estimate + half
+    quantile = _quantile(LEVEL, share, seed_freedom, text_freedom)
+    ends: tuple[float, float] | None = estimate - quantile * root, estimate + quantile * root
     if gap is not None:
-        ends = fieller(means, error, quantile(LEVEL))
+        ends = fieller(means, error, quantile)
     if ends is None:
         return Effect(np.nan, reason=NO_GAP)
-    return Effect(estimate, *ends, _level_at(quantile, float(means[0] / root)))
+    p = _level_at(abs(float(means[0] / root)), share, seed_freedom, text_freedom)
+    return Effect(estimate, *ends, p)
 
 
 def _covariances(
@@ -176,22 +168,21 @@ def _covariances(
     return means, by_seed, by_text, left, float(1 / (weight**2).sum()) - 1
 
 
-def _quantile(share: float, seed_freedom: float, text_freedom: float, level: float) -> float:
-    """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance."""
+def _quantile(level: float, share: float, of_seeds: float, of_texts: float) -> float:
+    """Return Cochran and Cox's two-sided quantile, by the ``share`` of seeds in a variance and the
+    degrees of freedom of both."""
     from scipy.special import stdtrit
 
-    of_texts = -float(stdtrit(text_freedom, level / 2))
-    if share == 0:
-        return of_texts
-    return -share * float(stdtrit(seed_freedom, level / 2)) + (1 - share) * of_texts
+    texts = -float(stdtrit(of_texts, level / 2))
+    return -share * float(stdtrit(of_seeds, level / 2)) + (1 - share) * texts if share else texts
 
 
-def _level_at(quantile: Callable[[float], float], errors: float) -> float:
+def _level_at(errors: float, *parts: float) -> float:
     """Return the level at which the quantile is as many ``errors``: the p of 0."""
     from scipy.optimize import brentq
 
     def above(power: float) -> float:
-        return quantile(10**power) - abs(errors)
+        return _quantile(10**power, *parts) - errors
 
     return float(10 ** brentq(above, SMALLEST, 0)) if above(SMALLEST) > 0 else 0.0
 

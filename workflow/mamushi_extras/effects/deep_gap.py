@@ -4,7 +4,6 @@ as seeds do: errors are over both.
 """
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +22,38 @@ from mamushi_extras.effects.contrasts import NO_GAP, contrast
 DEEP_STEPS = 100  # Budgets at which the interval of a crossing is worked out.
 Texts = tuple[Floats, NDArray[np.int64] | None]
 """Predicted tokens (m,) of texts, and groups (m,) of those that are not independent, if any."""
-_Row = dict[str, Any]
 
 
 def tables(
     root: Path, grid: Mapping[str, Any], starts: Mapping[str, str], target: float, **settings: Any
-) -> dict[Table, list[_Row]]:
+) -> dict[Table, list[dict[str, Any]]]:
     """Return both tables as the core makes them, with the columns ``deep`` of ``unlearning`` and
     ``deep_*`` of ``half_gap``."""
     made = half_gap.tables(root, grid=grid, starts=starts, target=target, **settings)
     points, budgets = (made[kind].to_pylist() for kind in (UNLEARNING, HALF_GAP))
-    pair_of = itemgetter("dataset", "model", "unlearner", "selector")
-    curves: dict[tuple[str, ...], dict[int, list[_Row]]] = {}
-    for row in points:
-        curves.setdefault(pair_of(row), {}).setdefault(row["seed"], []).append(row)
-    of_pairs = {pair_of(row): row for row in budgets}
     for cohort in cohorts(grid, root):
         start, sampled = starts[cohort.model], cohort.rows(FORGET, deep=True)
+        texts = cohort.at(sampled)
         ends = [cohort.nll(arm, deep=True)[:, sampled] for arm in (start, "gold")]
-        here = (cohort.dataset, cohort.model)
-        for pair, by_seed in curves.items():
-            if pair[:2] != here:
+        for row in budgets:
+            pair = cohort.cell | {name: row[name] for name in ("unlearner", "selector")}
+            if not pair.items() <= row.items():
                 continue
-            beta = [row["beta"] for row in by_seed[cohort.seeds[0]]]
-            models = curve_arms(pair[2], pair[3], beta[1:-1], start).values()
+            # By seeds, and their budgets.
+            curve = [point for point in points if pair.items() <= point.items()]
+            beta = [point["beta"] for point in curve if point["seed"] == cohort.seeds[0]]
+            models = curve_arms(row["unlearner"], row["selector"], beta[1:-1], start).values()
             nll = np.array([cohort.nll(arm, deep=True)[:, sampled] for arm in models])
-            texts = cohort.at(sampled)
             shares, columns = deep_curve(np.array(beta), nll, ends, texts, target)
-            of_pairs[pair] |= columns
-            for rows, of_seed in zip(by_seed.values(), shares, strict=True):
-                for row, share in zip(rows, of_seed, strict=True):
-                    row["deep"] = finite_or_none(share)
+            row |= columns
+            for point, share in zip(curve, shares.ravel(), strict=True):
+                point["deep"] = finite_or_none(share)
     return {UNLEARNING: points, HALF_GAP: budgets}
 
 
 def deep_curve(
     beta: Floats, nll: Floats, ends: Sequence[Floats], texts: Texts, target: float
-) -> tuple[Floats, _Row]:
+) -> tuple[Floats, dict[str, Any]]:
     """Return the change of models (budgets, S, m) at ascending ``beta`` from the start as a share
     of the mean deep gap between the ``ends``, start and gold (S, m), as (S, budgets), whose mean
     over seeds is what is recovered of it; and the columns ``deep_*`` of ``half_gap``: where that is

@@ -21,9 +21,6 @@ from mamushi.io.schemas import SAD
 from mamushi_extras.effects.contrasts import holm, interval, p_value
 from mamushi_extras.effects.schemas import SAD_DIFFERENCES
 
-Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
-BEST = "best"  # The other selector, random aside, with the lowest mean.
-
 
 def tables(root: Path, grid: Mapping[str, Any], ranked: Collection[str]) -> dict[Table, pa.Table]:
     """Return the tables of a grid as the core makes them, and which of its selectors differ."""
@@ -39,37 +36,42 @@ def sad_differences(table: pa.Table) -> pa.Table:
     """
     rows: list[dict[str, Any]] = []
     for model, of_model in table.to_pandas().groupby(["dataset", "model"], sort=False):
-        by_budget: dict[float | None, Values] = {
+        measured = of_model[(of_model.beta > 0) & (of_model.beta < 1)]
+        sads = {
             beta: {name: of.sad.to_numpy() for name, of in at.groupby("selector", sort=False)}
-            for beta, at in of_model.groupby("beta")
-            if 0 < beta < 1
+            for beta, at in measured.groupby("beta")
         }
-        by_area: dict[float | None, Values] = {None: areas(of_model)}
-        for quantity, family in (("sad", by_budget), ("area", by_area)):
+        for quantity, family in (("sad", sads), ("area", {None: areas(of_model)})):
             head = {"dataset": model[0], "model": model[1], "quantity": quantity}
-            rows += [{**head, **row} for row in _compare_family(family)]
+            rows += [head | row for row in _compare(family)]
     return pa.Table.from_pylist(rows, schema=SAD_DIFFERENCES.schema)
 
 
-def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
+def _compare(family: Mapping[Any, Mapping[str, Floats]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a family, from the values (seeds,) of each selector at each budget."""
     # The test is two-sided: it is the same whichever comes first.
     tested = {
         (beta, frozenset(pair)): p_value(values[pair[0]] - values[pair[1]])
-        for beta, values in points.items()
+        for beta, values in family.items()
         for pair in combinations(values, 2)
     }
-    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
-    comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
-    for beta, values in points.items():
-        for name in [name for name in values if name != BASELINE]:
-            rivals = [rival for rival in values if rival not in (name, BASELINE)]
-            references = {BASELINE: BASELINE} if BASELINE in values else {}
-            if rivals:
-                references[BEST] = min(rivals, key=lambda rival: float(values[rival].mean()))
+    corrected = dict(zip(tested, holm([*tested.values()]), strict=True))
+    comparisons = int(np.isfinite([*tested.values()]).sum())
+    for beta, values in family.items():
+        names = [name for name in values if name != BASELINE]
+        for name in names:
+            references = {"random": BASELINE} if BASELINE in values else {}
+            if rivals := [rival for rival in names if rival != name]:
+                references["best"] = min(rivals, key=lambda rival: float(values[rival].mean()))
             for reference, rival in references.items():
                 apart, pair = values[name] - values[rival], (beta, frozenset({name, rival}))
-                row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
-                row |= {"other": rival, "seeds": len(apart)}
+                row: dict[str, Any] = {
+                    "selector": name,
+                    "beta": beta,
+                    "reference": reference,
+                    "other": rival,
+                }
+                row["seeds"] = len(apart)
                 if len(apart) > 1:
                     row |= {"difference": float(apart.mean()), "comparisons": comparisons}
                     row["difference_low"], row["difference_high"] = interval(apart)

@@ -9,10 +9,9 @@ the mean over a seed's lists is that seed's value, so that lists spread as betwe
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -20,15 +19,15 @@ from mamushi.config import arms
 from mamushi.data.labels import TextProperties, read_texts
 from mamushi.evaluation.intervals import Floats, finite_or_none
 from mamushi.evaluation.sad import BASELINE
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.columns import Table
 from mamushi.io.files import read_json
-from mamushi.io.tables import DOMAINS, FORGET, INFERENCE, RETAIN, read_table
+from mamushi.io.tables import DOMAINS, FORGET, RETAIN
+from mamushi.io.tables import ranked as ranked_texts
 from mamushi_extras.effects.cohort import Cohort, Rows, cohorts
-from mamushi_extras.effects.contrasts import Effect, holm, pooled_variance
+from mamushi_extras.effects.contrasts import holm, pooled_variance
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
-YES, NO, UNKNOWN = "yes", "no", "cannot be told"
 _Row = dict[str, Any]
 _MOST_VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
 
@@ -39,36 +38,36 @@ def tables(
     ranked: Collection[str],
     by_chance: Mapping[str, bool],
     margin: float,
-) -> dict[Table, pa.Table]:
-    """Return both tables of a grid, of whose selectors the ``ranked`` ones rank texts."""
-    changes = effects_table(grid, by_chance, margin, root)
-    return {EFFECTS: changes, SUBGROUPS: subgroups_table(grid, ranked, root)}
-
-
-def effects_table(
-    grid: Mapping[str, Any], by_chance: Mapping[str, bool], margin: float, root: str | Path
-) -> pa.Table:
-    """Return the table ``effects`` of a grid; ``margin`` of retain NLL in nats per token. The
-    comparisons of a dataset and model are one family."""
-    rows: list[_Row] = []
+) -> dict[Table, list[_Row]]:
+    """Return both tables of a grid, of whose selectors the ``ranked`` ones rank texts, with a
+    ``margin`` of retain NLL in nats per token."""
+    changes, of_groups = list[_Row](), list[_Row]()
     for cohort in cohorts(grid, root):
-        family: list[_Row] = []
-        for beta in sorted(grid["budgets"]):
-            names: dict[str, list[str]] = {}
-            for name in grid["selectors"]:
-                selector = BASELINE if by_chance[name] else name
-                names.setdefault(selector, []).append(arms.retrained(name, beta))
-            family += _effect_rows(cohort, float(beta), names, margin)
-        compared = [row for row in family if "p" in row]
-        corrected = holm([row["p"] for row in compared])
-        comparisons = int(np.count_nonzero(~np.isnan(corrected)))
-        for row, p in zip(compared, corrected, strict=True):
-            row |= {"p_holm": finite_or_none(p), "comparisons": comparisons}
-        rows += family
-    return pa.Table.from_pylist(rows, schema=EFFECTS.schema)
+        changes += effect_rows(cohort, grid, by_chance, margin)
+        of_groups += group_rows(cohort, grid, ranked)
+    return {EFFECTS: changes, SUBGROUPS: of_groups}
 
 
-def _effect_rows(
+def effect_rows(
+    cohort: Cohort, grid: Mapping[str, Any], by_chance: Mapping[str, bool], margin: float
+) -> list[_Row]:
+    """Return the rows of ``effects`` of a dataset and model, whose comparisons are one family."""
+    rows: list[_Row] = []
+    for beta in sorted(grid["budgets"]):
+        names: dict[str, list[str]] = {}
+        for name in grid["selectors"]:
+            selector = BASELINE if by_chance[name] else name
+            names.setdefault(selector, []).append(arms.retrained(name, beta))
+        rows += _rows_at(cohort, float(beta), names, margin)
+    compared = [row for row in rows if "p" in row]
+    corrected = holm([row["p"] for row in compared])
+    comparisons = int(np.isfinite(corrected).sum())
+    for row, p in zip(compared, corrected, strict=True):
+        row |= {"p_holm": finite_or_none(p), "comparisons": comparisons}
+    return rows
+
+
+def _rows_at(
     cohort: Cohort, beta: float, names: Mapping[str, Sequence[str]], margin: float
 ) -> Iterator[_Row]:
     """Yield the row of each selector at a budget, from the ``names`` of its arms."""
@@ -79,14 +78,15 @@ def _effect_rows(
     head = {**cohort.cell, "beta": beta, "steps": cards[0][0]["settings"]["training"]["steps"]}
     head["equal_steps"] = len({tuple(card["steps"] for card in of_arm) for of_arm in cards}) == 1
     retain, gold = cohort.rows(RETAIN), cohort.nll("gold")
-    means, shares = _recovered(cohort, names, deep=False)
-    _, deep_shares = _recovered(cohort, names, deep=True)
+    _, deep_shares = _recovered(cohort, names, "deep")
+    means, shares = _recovered(cohort, names, "recovered")
     for selector, nll in means.items():
         change = cohort.contrast(retain, nll, gold)
+        below = "yes" if change.high < margin else "no" if change.low > margin else "cannot be told"
         row = {**head, "selector": selector, "lists": len(names[selector]), "seeds": len(nll)}
         row |= deep_shares[selector] | shares[selector] | change.columns("retain_change")
         row |= {"withheld": row["recovered_withheld"] or change.reason}
-        row |= {"retain_margin": margin, "non_inferior": non_inferior(change, margin)}
+        row |= {"retain_margin": margin, "non_inferior": below}
         if selector != BASELINE and BASELINE in means:
             by_chance = cohort.contrast(retain, nll, means[BASELINE])
             row |= by_chance.columns("retain_vs_random")
@@ -94,54 +94,41 @@ def _effect_rows(
 
 
 def _recovered(
-    cohort: Cohort, names: Mapping[str, Sequence[str]], *, deep: bool
+    cohort: Cohort, names: Mapping[str, Sequence[str]], column: str
 ) -> tuple[dict[str, Floats], dict[str, _Row]]:
     """Return by selector the mean NLL over its lists (S, n); and the columns of the share of the
     gap in forget NLL that it recovers, and of that share less what ``random`` recovers, whose
-    variance over seeds may be ``pooled`` over all lists. With ``deep`` without word frequencies."""
-    name = "deep" if deep else "recovered"
+    variance over seeds may be ``pooled`` over all lists. Of ``deep`` without word frequencies."""
+    deep = column == "deep"
     start, gold = (cohort.nll(arm, deep=deep) for arm in ("beta0", "gold"))
     rows = cohort.rows(FORGET, deep=deep)
-    tokens = max(cohort.tokens[rows].sum(), 1.0)
+    tokens = max(cohort.at(rows)[0].sum(), 1.0)
     lists = {
         selector: np.array([cohort.nll(arm, deep=deep) for arm in of_selector])
         for selector, of_selector in names.items()
     }
     means = {selector: nll.mean(axis=0) for selector, nll in lists.items()}
     by_list = np.concatenate([*lists.values()])[..., rows].sum(axis=-1) / tokens
-    gap, columns = cohort.contrast(rows, gold, start).columns(f"{name}_gap"), {}
+    gap, columns = cohort.contrast(rows, gold, start).columns(f"{column}_gap"), {}
     for selector, nll in means.items():
         share = cohort.contrast(rows, nll, start, (start, gold))
-        row = gap | share.share_columns(name) | {f"{name}_withheld": share.reason}
+        row = gap | share.share_columns(column) | {f"{column}_withheld": share.reason}
         if selector != BASELINE and BASELINE in means:
             by_seed = (nll - means[BASELINE])[:, rows].sum(axis=-1) / tokens
             factor = 1 / len(lists[selector]) + 1 / len(lists[BASELINE])
             pooled = pooled_variance(by_list, by_seed, factor)
             gained = cohort.contrast(rows, nll, means[BASELINE], (start, gold), pooled)
-            row |= gained.columns(f"{name}_vs_random")
+            row |= gained.columns(f"{column}_vs_random")
             row |= {"p": finite_or_none(gained.p), "pooled": pooled is not None}
         columns[selector] = row
     return means, columns
 
 
-def non_inferior(change: Effect, margin: float) -> str:
-    """Say whether a change of NLL, nats per token, is below a margin above 0."""
-    if change.high < margin:
-        return YES
-    return NO if change.low > margin else UNKNOWN
-
-
-class Group(NamedTuple):
-    """The texts (rows,) of one domain with one value of a column."""
-
-    domain: str
-    subgroup: str
-    value: str
-    rows: Rows
-
-
-def groups(texts: TextProperties, counted: NDArray[np.bool_]) -> Iterator[Group]:
-    """Yield all groups of the texts that are ``counted`` (n,): all, by length, and by each label.
+def groups(
+    texts: TextProperties, counted: NDArray[np.bool_]
+) -> Iterator[tuple[str, str, str, Rows]]:
+    """Yield the domain, column, value and rows of all groups of the texts that are ``counted``
+    (n,): all, by length, and by each label.
 
     Thirds are of both domains together, so that a third has texts of one length in both.
     """
@@ -153,78 +140,56 @@ def groups(texts: TextProperties, counted: NDArray[np.bool_]) -> Iterator[Group]
                 values[rows].astype(str), return_inverse=True, return_counts=True
             )
             for i in np.argsort(-count, kind="stable")[:_MOST_VALUES]:
-                yield Group(domain, name, str(distinct[i]), rows[place == i])
+                yield domain, name, str(distinct[i]), rows[place == i]
 
 
 def _values(texts: TextProperties, like: TextProperties) -> dict[str, NDArray[np.object_]]:
     """Return by column the value that a text is grouped by (n,), None where it has none. Numbers of
     many values are cut into thirds at the tertiles of ``like``."""
-    columns = {
-        "all": np.full(len(texts.words), "all", dtype=object),
-        "words": _thirds(texts.words, like.words, ("short", "medium", "long")),
-    }
+
+    def thirds(values: Floats, others: Floats, *names: str) -> NDArray[np.object_]:
+        place = np.searchsorted(np.nanquantile(others, [1 / 3, 2 / 3]), values, side="left")
+        named = np.array([*names, None], dtype=object)
+        return named[np.where(np.isnan(values), -1, place)]
+
+    columns = {"all": np.full(len(texts.words), "all", dtype=object)}
+    columns["words"] = thirds(texts.words, like.words, "short", "medium", "long")
     for name, values in texts.labels.items():
         if values.dtype != object:
             others = like.labels[name]
             if np.unique(others[~np.isnan(others)]).size > _MOST_VALUES:
-                values = _thirds(values, others, ("low", "middle", "high"))
+                values = thirds(values, others, "low", "middle", "high")
             else:
                 values = np.array([None if v != v else f"{v:g}" for v in values], dtype=object)
         columns[name] = values
     return columns
 
 
-def _thirds(values: Floats, like: Floats, names: Sequence[str]) -> NDArray[np.object_]:
-    thirds = np.searchsorted(np.nanquantile(like, [1 / 3, 2 / 3]), values, side="left")
-    named = np.array(names, dtype=object)[thirds]
-    named[np.isnan(values)] = None
-    return named
-
-
-def subgroups_table(
-    grid: Mapping[str, Any], ranked: Collection[str], root: str | Path = "results"
-) -> pa.Table:
-    """Return the table ``subgroups`` of a grid, from the NLL of every held-out text.
-
-    Selectors that are not in ``ranked`` have no lists of texts.
-    """
-    rows = [row for cohort in cohorts(grid, root) for row in _group_rows(cohort, grid, ranked)]
-    return pa.Table.from_pylist(rows, schema=SUBGROUPS.schema)
-
-
-def _group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]) -> Iterator[_Row]:
+def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]) -> Iterator[_Row]:
+    """Yield the rows of ``subgroups`` of a dataset and model."""
     examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
-    table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
-    here = pc.and_(pc.equal(table["domain"], FORGET), pc.equal(table["section"], INFERENCE))
-    ids = table["id"].filter(here)
+    texts = ranked_texts(examples)
+    ids = texts["id"].filter(pc.equal(texts["domain"], FORGET))
     values = _values(read_texts(examples, ids), cohort.texts)
     start, gold = cohort.nll("beta0"), cohort.nll("gold")
-    all_groups = [*groups(cohort.texts, cohort.tokens > 0)]
+    all_groups = [*groups(cohort.texts, cohort.held_out["tokens"].to_numpy() > 0)]
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll, on_list = cohort.nll(arms.retrained(selector, budget)), None
         if selector in ranked:
-            files = cohort.files(paths.REMOVAL, selector=selector, beta=paths.beta(budget))
-            lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]
-            on_list = np.array([pc.is_in(ids, listed.combine_chunks()) for listed in lists])
-        head = {**cohort.cell, "selector": selector, "beta": float(budget)}
+            on_list = cohort.listed(ids, selector, paths.beta(budget))
+        head = {**cohort.cell, "selector": selector, "beta": float(budget), "seeds": len(nll)}
         for domain, subgroup, value, rows in all_groups:
             row = {**head, "domain": domain, "subgroup": subgroup, "value": value}
-            row |= {"texts": len(rows), "seeds": len(nll)}
+            row |= {"texts": len(rows)}
             row |= cohort.contrast(rows, nll, start).columns("to_beta0")
             row |= cohort.contrast(rows, nll, gold).columns("to_gold")
             if domain == FORGET:
-                row |= _listed(values[subgroup] == value, on_list)
+                inside = values[subgroup] == value
+                row["ranked"] = int(inside.sum())
+                if on_list is not None and inside.any():
+                    both, size = (on_list & inside).sum(axis=1), on_list.sum(axis=1)
+                    row["listed"] = float(both.mean() / inside.sum())
+                    row["of_list"] = float((both / size).mean()) if size.all() else None
                 share = cohort.contrast(rows, nll, start, (start, gold))
                 row |= share.columns("recovered") if np.isfinite(share.low) else {}
             yield row
-
-
-def _listed(inside: NDArray[np.bool_], on_list: NDArray[np.bool_] | None) -> _Row:
-    """Return, of the ranked texts ``inside`` a group (n1,), how many there are, the share that is
-    listed and their share in the list: means over seeds, whose lists ``on_list`` (S, n1) has."""
-    shares: _Row = {"ranked": int(inside.sum())}
-    if on_list is not None and inside.any():
-        both, size = (on_list & inside).sum(axis=1), on_list.sum(axis=1)
-        shares["listed"] = float(both.mean() / inside.sum())
-        shares["of_list"] = float((both / size).mean()) if size.all() else None
-    return shares

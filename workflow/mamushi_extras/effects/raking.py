@@ -27,34 +27,23 @@ from mamushi.lm.tokens import TokenSet, subset
 
 ROUNDS, CLOSE = 500, 1e-7
 """Most rounds of raking, and the total distance from q at which it ends."""
-PRIOR_WORDS = 1000.0
-"""Words that the inference section counts for, beside those of the other half."""
-PSEUDO = 0.5
-"""Count of a token in the inference section before any is seen."""
+PRIOR_WORDS, PSEUDO = 1000.0, 0.5
+"""Words that the inference section counts for, beside those of the other half, and the count of a
+token in it before any is seen."""
 FEWEST = 20
 """Texts below which nothing is raked: a half has no frequencies to speak of."""
 
 
 @dataclass(frozen=True)
 class Raking:
-    """What is the same for all models of a cell: m sampled texts, and the T tokens that occur in
-    them with their common frequencies."""
+    """What is the same for all models of a cell: the ``rows`` (m,), ascending, of sampled texts of
+    the evaluation section and the half, 0 or 1, that each is in; the tokens that occur in them as
+    ``columns`` (T,), ascending, and their ``frequencies`` q of each half (2, T)."""
 
     rows: NDArray[np.int64]
-    """Rows of the evaluation section, ascending (m,)."""
     halves: NDArray[np.int64]
-    """The half that each text is in, 0 or 1 (m,)."""
     columns: NDArray[np.int64]
-    """The tokens, ascending (T,)."""
     frequencies: NDArray[np.float64]
-    """q of each half, (2, T)."""
-
-
-def _counts(texts: TokenSet, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how often each of ``columns`` (T,) is to be predicted in the texts."""
-    tokens = texts.tokens[texts.predicted]
-    tokens = tokens[np.isin(tokens, columns)]
-    return np.bincount(np.searchsorted(columns, tokens), minlength=len(columns)).astype(float)
 
 
 def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Raking | None:
@@ -70,12 +59,17 @@ def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Ra
     if len(chosen) < FEWEST:
         return None
     rows, halves = possible[chosen], (digests[chosen] % np.uint64(2)).astype(np.int64)
-    chosen_texts = subset(held_out, rows)
-    columns = np.unique(chosen_texts.tokens[chosen_texts.predicted]).astype(np.int64)
-    before = _counts(inference, columns) + PSEUDO
-    prior = PRIOR_WORDS * before / before.sum()
-    others = [_counts(subset(held_out, rows[halves != half]), columns) for half in (0, 1)]
-    counts = np.array(others) + prior
+    sampled = subset(held_out, rows)
+    columns = np.unique(sampled.tokens[sampled.predicted]).astype(np.int64)
+
+    def count(texts: TokenSet) -> NDArray[np.float64]:
+        tokens = texts.tokens[texts.predicted]
+        places = np.searchsorted(columns, tokens[np.isin(tokens, columns)])
+        return np.bincount(places, minlength=len(columns)).astype(float)
+
+    before = count(inference) + PSEUDO
+    others = np.array([count(subset(held_out, rows[halves != half])) for half in (0, 1)])
+    counts = others + PRIOR_WORDS * before / before.sum()
     return Raking(rows, halves, columns, counts / counts.sum(axis=1, keepdims=True))
 
 

@@ -13,8 +13,9 @@ def effects(config: Config) -> Needs:
     which of its selectors rank texts and which are lists of chance, and what loss of the retain
     domain is small, in nats per token."""
     axes, settings = config["grid"], tables.of_grid(config)[1]
-    files = [*grid.expand(axes, paths.EXAMPLES), *grid.expand(axes, paths.NLL, grid.MEASURED)]
-    files += grid.expand(axes, paths.CARD, grid.MEASURED)
+    files = grid.expand(axes, paths.EXAMPLES)
+    for pattern in (paths.NLL, paths.CARD):
+        files += grid.expand(axes, pattern, grid.MEASURED)
     files += grid.expand(of_selectors.of_texts(config, axes), paths.REMOVAL)
     settings["by_chance"] = of_selectors.by_chance(config)
     return files, {**settings, "margin": config["evaluation"]["retain_margin"]}
@@ -28,11 +29,9 @@ def half_gap(config: Config) -> Needs:
 
 
 ROOM = "mamushi_extras.effects"
-OF_GRID, OF_CURVES = (tables.TABLES[rule] for rule in ("tables", "half_gap"))
+SAD, CURVES = (tables.TABLES[rule] for rule in ("tables", "half_gap"))
 TABLES = {
     "effects": Published("Tables", ("effects", "subgroups"), f"{ROOM}.effects", effects),
-    "tables": OF_GRID._replace(
-        names=(*OF_GRID.names, "sad_differences"), module=f"{ROOM}.differences"
-    ),
-    "half_gap": OF_CURVES._replace(module=f"{ROOM}.deep_gap", needs=half_gap),
+    "tables": SAD._replace(names=(*SAD.names, "sad_differences"), module=f"{ROOM}.differences"),
+    "half_gap": CURVES._replace(module=f"{ROOM}.deep_gap", needs=half_gap),
 }
