@@ -18,9 +18,8 @@ ANSWERED = "_answered"
 
 
 def apply_answers(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Return the rows of which those with an answer, in an audit's merged answers, are of the
-    domain that it says. A person was asked about windows, where there are any. Raises ``UserError``
-    for another file, and for a text that is not there."""
+    """Return the rows, of which those that an audit has an answer to are of the domain that it
+    says. Raises ``UserError`` for another file, and for a text that is not there."""
     path = Path(settings["answers"])
     content = read_plain_json(path)
     if not isinstance(content, dict) or not isinstance(labels := content.get("labels"), dict):
@@ -30,8 +29,8 @@ def apply_answers(raw: Raw, settings: Mapping[str, Any]) -> Raw:
         problem = f"labels {min(lacking)!r}, which the table lacks"
         raise UserError(problem, where=path, do="give the table that was audited, with its ids")
     answers = [labels.get(name) for name in raw.ids]
-    pairs = zip(answers, raw.forget.tolist(), strict=True)
-    forget = np.array([answer == YES if answer else forget for answer, forget in pairs])
+    answered = np.array(answers, dtype=object)
+    forget = np.where(answered.astype(bool), answered == YES, raw.forget)
     counts = {answer: answers.count(answer) for answer in (YES, NO)}
     metadata = {**raw.extra_metadata, "answers": counts}
     labelled = {**raw.labels, ANSWERED: answers}

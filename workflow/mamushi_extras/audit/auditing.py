@@ -9,30 +9,25 @@ The majority of those who say yes or no decides; a text on which they are divide
 passed over, is unsure. Texts behind the last that was answered are as if they had not been drawn.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError, located
-from mamushi.io.digests import fingerprint
-from mamushi.io.files import read_plain_json
 from mamushi.selection.arrays import Doubles
 from mamushi_extras.audit.answers import NO, YES
 
 Ints = NDArray[np.int64]
 UNSURE = "unsure"
 
-_LEVEL = 0.95
+TAIL = (1 - 0.95) / 2
 DRAWS = 20_000
 """Of the number of texts of the domain in each stratum, for an interval."""
 STRATUM_FLOOR = 4
 """One answer in so many is spread evenly over the strata, so that a surprise in the depths is
 seen."""
-_ABOUT = 6
+NEAR = 6
 """The stratum below the list's end has at most one in so many of the texts that are kept."""
 QUANTITIES = {
     "precision": "of the list is of the domain",
@@ -45,9 +40,8 @@ QUANTITIES = {
 
 def strata_of(ranked: pd.DataFrame) -> pd.DataFrame:
     """Return the strata of an audit, a row each: how many ``texts`` it has, their ``source``,
-    whether they are ``listed``, and the share of the domain that is ``likely`` in it; from the
-    ``stratum`` and the ``source`` of single texts, as of ``stratify``, and how ``likely`` each is.
-    """
+    whether they are ``listed``, and the share of the domain that is ``likely`` in it; from
+    ``stratum``, ``source`` and ``likely`` of single texts."""
     strata = ranked.groupby("stratum").agg(
         texts=("source", "size"), source=("source", "first"), likely=("likely", "mean")
     )
@@ -60,15 +54,15 @@ def stratify(source: Ints, place: Ints | Doubles) -> Ints:
     list is halved; what is kept is cut below its first texts, as many as the list has, and where it
     is of one source, a second time."""
     codes = np.empty(len(source), dtype=np.int64)
-    sources, count = np.unique(source), 0
+    sources, strata = np.unique(source), list[Ints]()
     for number in sources:
         members = np.flatnonzero(source == number)
         members = members[np.argsort(place[members], kind="stable")]
-        near = min(int((source == 0).sum()), len(members) // _ABOUT)
+        near = min(int((source == 0).sum()), len(members) // NEAR)
         ends = [len(members) // 2] if number == 0 else [near, 4 * near][: 4 - len(sources)]
-        for stratum in filter(len, np.split(members, ends)):
-            codes[stratum] = count
-            count += 1
+        strata += filter(len, np.split(members, ends))
+    for code, members in enumerate(strata):
+        codes[members] = code
     return codes
 
 
@@ -77,15 +71,14 @@ def allocate(strata: pd.DataFrame, answers: int) -> Ints:
     intervals of precision and recall most (Neyman), and no fewer than a floor. What is likely
     counts as much as answers spread evenly: also where nothing is likely something may be."""
     sizes, listed, likely = (strata[name].to_numpy() for name in ("texts", "listed", "likely"))
-    strata_count = len(strata)
-    worth = answers / strata_count
+    worth = answers / len(strata)
     share = (likely * worth + 0.5) / (worth + 1)
     total = sizes @ share
     recall = sizes[listed] @ share[listed] / total
     of_precision = np.where(listed, sizes / max(sizes[listed].sum(), 1), 0.0)
     of_recall = np.where(listed, 1 - recall, recall) * sizes / total
     need = np.hypot(of_precision, of_recall) * np.sqrt(share * (1 - share))
-    counts = np.minimum(sizes, max(2, answers // (STRATUM_FLOOR * strata_count)))
+    counts = np.minimum(sizes, max(2, answers // (STRATUM_FLOOR * len(strata))))
     for _ in range(min(answers, int(sizes.sum())) - int(counts.sum())):
         # To where it takes most off the variance, which is need^2 / answers (Wright 2012).
         takes_off = np.where(counts < sizes, need**2 / (counts * (counts + 1.0)), -1.0)
@@ -101,8 +94,6 @@ def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
 
 
 class AuditEstimate(NamedTuple):
-    """A share with its interval; ``value`` is NaN where there is none."""
-
     value: float
     low: float
     high: float
@@ -111,10 +102,9 @@ class AuditEstimate(NamedTuple):
 def estimates(
     strata: pd.DataFrame, answers: Doubles, rng: np.random.Generator
 ) -> dict[str, AuditEstimate]:
-    """Return each of ``QUANTITIES``, with an interval of ``_LEVEL``, from ``answers`` (3, h): how
-    many texts of each stratum were read, how many of them are of the domain, and of how many nobody
-    can say. These are left out of the value; each limit takes one for what is worse.
-    """
+    """Return each of ``QUANTITIES``, with a 95% interval, from ``answers`` (3, h): how many texts
+    of each stratum were read, how many of them are of the domain, and of how many nobody can say.
+    These are left out of the value; each limit takes one for what is worse."""
     read, yes, unsure = answers
     sizes, listed = strata["texts"].to_numpy(), strata["listed"].to_numpy()
 
@@ -137,40 +127,21 @@ def estimates(
             "after": of_shares[..., ~listed].sum(-1) / sizes[~listed].sum(),
         }
 
-    low, high, tail = drawn(yes, 0), drawn(yes + unsure, 1), (1 - _LEVEL) / 2
+    low, high = drawn(yes, 0), drawn(yes + unsure, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         numbers = sizes * (yes / (read - unsure))
         values = quantities(numbers, numbers)
-        # Recall is the lower, the fewer texts of the list and the more of those kept are of the
-        # domain.
+        # Recall is the lower, the fewer listed and the more kept texts are of the domain.
         lowest = quantities(low, np.where(listed, low, high))
         highest = quantities(high, np.where(listed, high, low))
     return {
         name: AuditEstimate(
             float(values[name]),
-            float(np.quantile(np.nan_to_num(lowest[name], nan=0.0), tail)),
-            float(np.quantile(np.nan_to_num(highest[name], nan=1.0), 1 - tail)),
+            float(np.quantile(np.nan_to_num(lowest[name], nan=0.0), TAIL)),
+            float(np.quantile(np.nan_to_num(highest[name], nan=1.0), 1 - TAIL)),
         )
         for name in QUANTITIES
     }
-
-
-def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> pd.DataFrame:
-    """Read the answers to the texts of an audit, a row per text by its id in the order of reading,
-    and a column per annotator. Raises ``UserError`` for a second file of one, and for a file of
-    another audit."""
-    people: dict[str, Any] = {}
-    for path in files:
-        with located(path):
-            content = read_plain_json(path)
-            who = content["annotator"]
-            if content["audit"] != fingerprint(audit):
-                raise UserError("answers another audit", where=path, do="name its folder in --out")
-            if who in people:
-                do = "give one a person, each with another name"
-                raise UserError(f"a second file of {who!r}", where=path, do=do)
-            people[who] = content["answers"]
-    return pd.DataFrame(people, index=[drawn["id"] for drawn in audit["sample"]], dtype=object)
 
 
 def merge(people: pd.DataFrame, least: int = 1) -> pd.Series:
