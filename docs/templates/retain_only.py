@@ -30,4 +30,3 @@ def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
 #   SALIENCY = "sparsity"        the setting with the share of weights that it trains
 #   START_NLL = True             forget.start_sums: the forget texts' NLL under the start model
 #   TRAINS = False               `edit` and `lay_over` of logits, no `loss`: see `logit_bias.py`
-#   STATES = "layer"             forget.states, retain.states: hidden states after that block

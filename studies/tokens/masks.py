@@ -33,7 +33,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import plugin
-from mamushi.running.machine import one_for_arithmetic
+from mamushi.running.machine import limit_threads
 from mamushi.running.progress import Progress
 from mamushi_extras.effects.contrasts import interval
 from mamushi_extras.evidence.unigram import token_counts, vocabulary
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--budget", default="0.25", help="of the spans and of the list")
     args = parser.parse_args()
-    one_for_arithmetic()
+    limit_threads()
     report = Report("masks", threads=1)
     rows: list[Row] = []
     with Progress(len(args.seeds) * (len(ENDS) + len(KINDS)), "masks", "model") as progress:

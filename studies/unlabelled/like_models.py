@@ -29,7 +29,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import subset
-from mamushi.running.machine import one_for_arithmetic
+from mamushi.running.machine import limit_threads
 from mamushi.running.progress import Progress
 from mamushi_extras.effects.contrasts import interval
 from studies.lib.cells import EXECUTION, Cell, arguments, tuned
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--examples", type=int, default=100)
     args = parser.parse_args()
-    one_for_arithmetic()
+    limit_threads()
     report = Report("like_models", threads=1)
     rows: list[Row] = []
     with Progress(len(args.seeds), "like", "seed") as progress:

@@ -21,10 +21,10 @@ def main() -> int:
             warm = importlib.import_module("mamushi_cluster.warm")
             if (answer := warm.run_in_server(sys.argv[1:], server)) is not None:
                 return answer
-        from mamushi.running.machine import one_for_arithmetic
+        from mamushi.running.machine import limit_threads
 
         # Before anything imports numpy, whose libraries read it once.
-        one_for_arithmetic()
+        limit_threads()
         from mamushi import cli
 
         if server != "server":

@@ -47,7 +47,9 @@ class JobResources:
             )
         )
         # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.
-        self.model_memory = _of_attempt(lambda job: self._model(job) + 1500 * self._millions(job))
+        self.model_memory = _of_attempt(
+            lambda job: self._model_megabytes(job) + 1500 * self._millions(job)
+        )
         self.rank_memory = _of_attempt(self._ranking)
 
     @property
@@ -89,7 +91,7 @@ class JobResources:
         texts = self._texts(job.dataset, self._is_counted(job))
         return sum(sum(texts.get(name, {}).values()) for name in sections or texts) / 1e6
 
-    def _model(self, job: Any) -> float:
+    def _model_megabytes(self, job: Any) -> float:
         """Return the megabytes of a job with a model in the memory of its node: libraries and data
         (16 GB) and for every billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors
         that are trained and, while a checkpoint is written, 2.6 GB of these with their moments, and

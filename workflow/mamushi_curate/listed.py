@@ -222,9 +222,9 @@ class ListedTexts:
             do = "say --rows as well if the numbers are those of this table"
             raise UserError(problem, where=data, do=do)
         allowed = {"changed_texts": changed_texts, "missing_ids": options.missing_ids}
-        return self.removing(column, text, part=rows.get("part", "whole"), **allowed)
+        return self.row_removal(column, text, part=rows.get("part", "whole"), **allowed)
 
-    def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
+    def row_removal(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""
         ids = {*self._rows_of(self.ids), *self._copied_rows()}
         return RowRemoval(ids, column, text, texts=self.texts, cut=self.cut, **options)

@@ -16,7 +16,7 @@ from typing import Any
 from mamushi.config import grid, selectors
 from mamushi.config.sources import unlabelled
 from mamushi.io import paths
-from mamushi.running.locks import claim_outputs, lease_gpus, visible
+from mamushi.running.locks import claim_outputs, lease_gpus, visible_gpus
 from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, variables
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
@@ -198,7 +198,7 @@ class Pipeline:
         log = log.with_name(f"{log.name}.log")
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
         if sees_gpu:
-            require_cuda(visible(), job.arguments["model_card"])
+            require_cuda(visible_gpus(), job.arguments["model_card"])
         with variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 log.parent.mkdir(parents=True, exist_ok=True)

@@ -212,7 +212,7 @@ class Ranking:
         at = {"selector": self.selector, "beta": paths.beta(budget)}
         listed = read_list(self._pipeline.path(paths.REMOVAL, **at))
         options = {"part": settings["part"], "missing_ids": missing_ids}
-        removal = listed.removing(settings["id"], settings["text"], **options)
+        removal = listed.row_removal(settings["id"], settings["text"], **options)
         ((stays, _),) = removal.decide_rows([source.table(removal.columns)], Path(IN_FRAME))
         removal.check(IN_FRAME)
         return source.select(stays.to_numpy(zero_copy_only=False))

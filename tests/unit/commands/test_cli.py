@@ -14,7 +14,7 @@ def test_an_interrupt_within_an_import_leaves_no_traceback(over: str) -> None:
         "def hit():\n"
         f"    try:\n        {over}\n"
         "    except BaseException as error:\n        raise RuntimeError('name') from error\n"
-        "machine.one_for_arithmetic = hit\n"
+        "machine.limit_threads = hit\n"
         "runpy.run_module('mamushi', run_name='__main__')"
     )
     command = [sys.executable, "-c", program]

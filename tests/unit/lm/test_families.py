@@ -20,7 +20,7 @@ from mamushi.lm.embed import embed
 from mamushi.lm.generate import generate
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
-from mamushi.lm.training import gradient, mean_nll
+from mamushi.lm.training import gradient, mean_nll_objective
 from tests.support.families import FAMILIES, VOCABULARY, tiny
 from tests.support.models import TRAINING
 
@@ -117,7 +117,7 @@ def test_a_step_has_the_gradient_of_its_texts_one_by_one(family: str) -> None:
     model, accelerator = tiny(family).train(), device.accelerator("fp32")
     settings = TRAINING | {"batch_size": 6, "micro_batch_size": 4}
     expected = unbatched_gradients(model, examples_of_step(0, len(TEXTS), 6, 0))
-    objective = mean_nll(model, TEXTS, settings, 0, accelerator)
+    objective = mean_nll_objective(model, TEXTS, settings, 0, accelerator)
     trained = list(model.parameters())
     gradient(objective, objective.module, objective.step(0), accelerator, trained)
     largest = max(float(value.abs().max()) for value in expected.values())

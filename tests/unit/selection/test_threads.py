@@ -9,8 +9,8 @@ import pytest
 from tests.support.workflow import ROOT, environment
 
 SCRIPT = """
-from mamushi.running.machine import one_for_arithmetic
-one_for_arithmetic()
+from mamushi.running.machine import limit_threads
+limit_threads()
 import hashlib, json, sys
 import numpy as np
 from mamushi.registry import plugin, plugins

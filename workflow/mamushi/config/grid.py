@@ -28,7 +28,7 @@ def no_language_model(config: Config, model: str) -> str | None:
     return f"models.{model}: has vectors alone and trains nothing; ask for removals and evidence"
 
 
-def no_gold(config: Config, axes: Config) -> list[str]:
+def unlabelled_datasets(config: Config, axes: Config) -> list[str]:
     """Return a line for each dataset of these axes that nobody labelled."""
     corpora = [name for name in axes["datasets"] if unlabelled(config["datasets"][name])]
     return [f"datasets.{name}: {NO_GOLD}" for name in corpora]
@@ -37,7 +37,7 @@ def no_gold(config: Config, axes: Config) -> list[str]:
 def hindrances(config: Config, axes: Config, is_retrained: bool = True) -> list[str]:
     """Return why these axes cannot be measured and, where ``is_retrained``, retrained: a line for
     each reason."""
-    lines = no_gold(config, axes)
+    lines = unlabelled_datasets(config, axes)
     for name in axes["datasets"]:
         dataset = config["datasets"][name]
         # The loader or the table may bring an evaluation section of its own.

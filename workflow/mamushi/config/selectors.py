@@ -65,7 +65,7 @@ def selector_settings(config: Config, selector: str) -> dict[str, Any]:
     return plugin_settings("selector", config["selectors"][selector])
 
 
-def comparison(config: Config, selector: str) -> str | None:
+def why_compared(config: Config, selector: str) -> str | None:
     """Return why lists of a selector are there for comparison alone; None for any other."""
     words = kind_of(config, selector).comparison
     return words and words.format(**config["selectors"][selector])
@@ -76,5 +76,5 @@ def leading_first(config: Config) -> list[str]:
     the ratio, else the first that is not there for comparison alone."""
     ratio = config["removal"]["ratio"]
     names = ranked(config) or [ratio]
-    leading = min(names, key=lambda name: (name != ratio, comparison(config, name) is not None))
+    leading = min(names, key=lambda name: (name != ratio, why_compared(config, name) is not None))
     return sorted(names, key=lambda name: name != leading)

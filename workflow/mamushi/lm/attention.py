@@ -63,7 +63,7 @@ class Documents:
             calls = CALLS["cpu" if device.type == "cpu" else "cuda"] / width
             starts, total = np.cumsum(self.lengths) - self.lengths, int(self.lengths.sum())
             shapes, sources, real = [], [], []
-            for texts in _group(self.lengths, calls):
+            for texts in _cheapest_groups(self.lengths, calls):
                 lengths, first = self.lengths[texts, None], starts[texts, None]
                 step = np.arange(lengths.max())[None]
                 shapes.append((len(texts), step.size))
@@ -96,7 +96,7 @@ def to_device(values: NDArray[Any], device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def _group(lengths: NDArray[np.int64], calls: float) -> list[NDArray[np.int64]]:
+def _cheapest_groups(lengths: NDArray[np.int64], calls: float) -> list[NDArray[np.int64]]:
     """Return the texts in groups, longest first: those that cost least in all, where a group costs
     ``calls``, and for each of its texts the square of its longest."""
     order = np.argsort(-lengths, kind="stable")
@@ -173,7 +173,7 @@ def attend(
     if scaling is None:
         scaling = query.shape[-1] ** -0.5
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-    half, window = _half(query), sliding_window
+    half, window = _flash_dtype(query), sliding_window
     if half is None or softcap is not None:
         return _padded(q, k, v, documents, scaling, window, softcap)[None], None
     # Not before it is needed: the module looks for CUDA.
@@ -190,7 +190,7 @@ def attend(
     return out[None], None
 
 
-def _half(query: Tensor) -> torch.dtype | None:
+def _flash_dtype(query: Tensor) -> torch.dtype | None:
     """Return the dtype in which flash attention for variable lengths would compute; None where it
     cannot, or the GPU is too old."""
     if not query.is_cuda or query.shape[-1] > 256:

@@ -72,7 +72,7 @@ def _nll_and_logits(
     columns: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     head, targets, cap = model.get_output_embeddings(), batch.targets, soft_cap(model)
-    if _is_plain(model):
+    if _needs_whole_model(model):
         logits: Tensor = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
         nll = _nll_by_blocks(lambda block: block, logits, targets, ROWS)
         return nll, None if chosen is None else logits[chosen][:, columns]
@@ -87,7 +87,7 @@ def _nll_and_logits(
     return nll, None if chosen is None else read(states[chosen], columns=columns)
 
 
-def _is_plain(model: PreTrainedModel) -> bool:
+def _needs_whole_model(model: PreTrainedModel) -> bool:
     """Return whether logits may be made of more than a linear head, a soft-cap and an edit."""
     head = model.get_output_embeddings()
     return not can_share(model) or not (type(head) is nn.Linear or isinstance(head, EditedHead))

@@ -21,7 +21,7 @@ from transformers import (
 
 from mamushi.lm import device
 from mamushi.lm.tokens import encode
-from mamushi.lm.training import Descent, Objective, Step, Training
+from mamushi.lm.training import Descent, Objective, Step, TrainingLoop
 
 # Betas, epsilon, weight decay and clip of pretraining; usual values, which need no tuning.
 DESCENT, WARMUP = ((0.9, 0.95), 1e-8, 0.1, 1.0), 0.05
@@ -141,6 +141,6 @@ def pretrain(
     descent = Descent(rate, *DESCENT, "cosine", rise, rise, vectors_decay=False)
     model.train().requires_grad_(True)
     objective = Objective("pretraining", model, model, step)
-    log = Training(objective, descent, steps, device.accelerator("fp32")).run()
+    log = TrainingLoop(objective, descent, steps, device.accelerator("fp32")).run()
     model.eval()
     return log

@@ -114,7 +114,7 @@ class Descent:
 
 
 @dataclass
-class Training:
+class TrainingLoop:
     """Trains the parameters of the objective's model that require a gradient, in place.
 
     With a ``checkpoint``, everything is saved there from time to time, and when the process is
@@ -282,7 +282,7 @@ def micro_batches(
     return [mine[i : i + size] for i in range(0, most, size)] or [mine]
 
 
-def mean_nll(
+def mean_nll_objective(
     model: PreTrainedModel,
     texts: TokenSet,
     settings: Mapping[str, Any],
@@ -328,13 +328,15 @@ def finetune(
     updated: Updated = Objective.updated,
 ) -> Log:
     """Train the parameters that require a gradient, in place, on the texts, in ``total`` steps:
-    ``checkpoint`` is that of ``Training``, ``remaining`` that of ``examples_of_step`` and
+    ``checkpoint`` is that of ``TrainingLoop``, ``remaining`` that of ``examples_of_step`` and
     ``updated`` that of ``Objective``. Raises ``UserError`` where there is nothing to train on."""
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
     warmup = int(settings["warmup_steps"])
     rate, schedule = float(settings["learning_rate"]), settings["schedule"]
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
-    objective = mean_nll(model, texts, settings, seed, accelerator, name, remaining, updated)
+    objective = mean_nll_objective(
+        model, texts, settings, seed, accelerator, name, remaining, updated
+    )
     model.train()
-    return Training(objective, descent, total, accelerator, checkpoint).run()
+    return TrainingLoop(objective, descent, total, accelerator, checkpoint).run()

@@ -42,7 +42,7 @@ def run_stage(stage: Stage, words: Sequence[str]) -> int:
     # Who waits for another process holds no GPU.
     with locks.claim_outputs(job.outputs), locks.lease_gpus(is_on_gpu, count):
         if is_on_gpu:
-            machine.require_cuda(locks.visible(), card)
+            machine.require_cuda(locks.visible_gpus(), card)
         if count > 1:
             status = run(count, [stage.name, *words])
         else:

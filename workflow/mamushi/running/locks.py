@@ -75,7 +75,7 @@ def lease_gpus(gpu: bool, count: int = 1) -> Iterator[None]:
     """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
     To come before CUDA is first asked for anything. Raises ``UserError`` where there are fewer GPUs
     than are asked for."""
-    names, shown = visible() if gpu else [], ""
+    names, shown = visible_gpus() if gpu else [], ""
     if gpu and (not names or "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"):
         yield
         return
@@ -86,7 +86,7 @@ def lease_gpus(gpu: bool, count: int = 1) -> Iterator[None]:
         yield
 
 
-def visible() -> list[str]:
+def visible_gpus() -> list[str]:
     """Return the GPUs that a process would see, by their names in CUDA_VISIBLE_DEVICES: numbers, or
     UUIDs of GPUs and their instances. Runs that share GPUs name them alike."""
     listed = os.environ.get(VISIBLE)

@@ -61,7 +61,7 @@ def require_cuda(gpus: Sequence[str], card: Path | None) -> None:
         raise UserError(problem, do=do)
 
 
-def one_for_arithmetic() -> None:
+def limit_threads() -> None:
     """Give each operation of numpy and torch one thread, before they are imported, and this process
     as many workers as ``OMP_NUM_THREADS`` allowed threads, else one per core."""
     limit = os.environ.get(LIMITS[0], "")

@@ -36,7 +36,7 @@ class Task:
     groups: Rows | None = None
 
     @property
-    def train_groups(self) -> Rows | None:
+    def groups_of_train(self) -> Rows | None:
         """Codes of the groups of the rows ``train``."""
         return None if self.groups is None else self.groups[self.train]
 

@@ -145,7 +145,7 @@ class Split:
         self.weights = balanced_weights(forget).astype(np.float32)
         columns = (task.train, forget.astype(np.float32), self.weights)
         self.columns = [torch.from_numpy(column).to(device) for column in columns]
-        self.fitted, self.held_out = held_out(forget, share, self.rng, task.train_groups)
+        self.fitted, self.held_out = held_out(forget, share, self.rng, task.groups_of_train)
         self.size = min(settings["batch_size"], len(self.fitted))
 
     def epoch(self) -> list[Rows]:

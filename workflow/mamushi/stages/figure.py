@@ -5,7 +5,7 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config, Settings, setting
-from mamushi.config.selectors import comparison, of_texts
+from mamushi.config.selectors import of_texts, why_compared
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 
@@ -29,7 +29,7 @@ def axes_shown(
         axes = grid.axes(config, "unlearning")
     elif of == "evidence":
         axes = of_texts(config, axes)
-    compared = [selector for selector in axes["selectors"] if comparison(config, selector)]
+    compared = [selector for selector in axes["selectors"] if why_compared(config, selector)]
     return {**axes, "compared": compared}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import comparison, kind_of, selector_settings
+from mamushi.config.selectors import kind_of, selector_settings, why_compared
 from mamushi.errors import other_examples
 from mamushi.io import paths
 from mamushi.io.files import write_json
@@ -183,7 +183,7 @@ class Manifests(Cell):
     selector: str
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
-    compared: str | None = setting(comparison)
+    compared: str | None = setting(why_compared)
     by_chance: bool = setting(lambda config, selector: kind_of(config, selector).by_chance)
     budgets: list[float] = setting(grid.budgets)
 

@@ -54,7 +54,7 @@ def predicted_cells(config: Config) -> list[dict[str, Any]]:
 def evidence(config: Config) -> Needs:
     """Return what scores and embeddings tell of all cells and what is predicted of some; these
     cells, the selector of the ratio, and by selector itself and what it is derived from."""
-    refuse(grid.no_gold(config, config["grid"]))
+    refuse(grid.unlabelled_datasets(config, config["grid"]))
     predicted, files = predicted_cells(config), list[str]()
     for pattern in (paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.GEOMETRY):
         files += grid.expand(config["grid"], pattern)
@@ -78,6 +78,7 @@ TABLES = {
         "mamushi.evaluation.sad",
         of_grid,
     ),
+    # Where the room `effects` is, its entry of the same name takes the place of this one.
     "half_gap": Published(
         "Unlearning", ("unlearning", "half_gap"), "mamushi.evaluation.half_gap", half_gap
     ),

@@ -18,7 +18,7 @@ from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, joined, subset
-from mamushi.lm.training import Descent, Objective, Step, Training, micro_batches
+from mamushi.lm.training import Descent, Objective, Step, TrainingLoop, micro_batches
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
 from mamushi.unlearning.saliency import SaliencyMask
@@ -103,7 +103,7 @@ class Unlearning:
         self.start_nll = self._text_nll(self.forget) if self.method.start_nll else None
 
     def run(self, total: int, checkpoint: Checkpoint | None = None) -> Outcome:
-        """Take ``total`` steps, by ``Training``, to which the ``checkpoint`` goes."""
+        """Take ``total`` steps, by ``TrainingLoop``, to which the ``checkpoint`` goes."""
         # Frozen blocks run without dropout.
         self.model.eval()
         for block in decoder_blocks(self.model):
@@ -112,7 +112,7 @@ class Unlearning:
         how: list[Any] = [self.name, self.model, self.loss_of, self.step, names, self.ends]
         how += [mask.mask_gradients, mask.restore] if mask else []
         descent = Descent.of(float(self.settings["learning_rate"]), self.training)
-        columns = Training(Objective(*how), descent, total, self.accelerator, checkpoint).run()
+        columns = TrainingLoop(Objective(*how), descent, total, self.accelerator, checkpoint).run()
         columns["forget_mean"] = [self.mean(columns, s) for s in columns["step"]]
         return Outcome(columns, self.stopped_at, mask.masked if mask else None)
 

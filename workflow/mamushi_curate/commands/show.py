@@ -63,7 +63,9 @@ def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[st
     yield "{dataset}, {model}, seed {seed}".format(**cell)
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
     # Of a corpus, its manifest says what is known.
-    yield from _named([*first.get("shown", [("ranked", ranked)]), ("cut", cut(root, cell))])
+    yield from _labelled_lines(
+        [*first.get("shown", [("ranked", ranked)]), ("cut", cut(root, cell))]
+    )
     order = leading(lists)
     for selector, made in {**{name: lists[name] for name in order}, **spans}.items():
         yield from _ranking_lines(selector, made)
@@ -82,7 +84,7 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
         yield from _texts(root, names, max(one["removed"] for one in lists))
     figure = paths.under(root, paths.CELL_FIGURE_PNG, **names, figure="diagnostics")
     files = {"figure": figure, "page": paths.under(root, paths.RANKING, **names)}.items()
-    yield from _named((name, path.is_file() and path) for name, path in files)
+    yield from _labelled_lines((name, path.is_file() and path) for name, path in files)
     if paths.under(root, paths.FRONTIER, **names).is_file():
         at = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{at}"
@@ -91,7 +93,7 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
         yield f"  remove    mamushi apply {chosen['path']} {table_options(root, names)}"
 
 
-def _named(lines: Iterable[tuple[str, object]]) -> Iterator[str]:
+def _labelled_lines(lines: Iterable[tuple[str, object]]) -> Iterator[str]:
     return (f"  {name:<10}{words}" for name, words in lines if words)
 
 

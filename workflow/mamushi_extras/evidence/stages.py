@@ -75,7 +75,7 @@ def agreement(config: Config) -> Needs:
     """Return what retraining is predicted to do, and the rankings that are compared; the cells of
     which something is predicted, and the grid with its selectors of texts and those that are ranked
     to be compared."""
-    refuse(grid.no_gold(config, config["grid"]))
+    refuse(grid.unlabelled_datasets(config, config["grid"]))
     cells = predicted_cells(config)
     names = dict.fromkeys([*ranked(config), *config["evidence"]["compared"]])
     axes = {**config["grid"], "selectors": [*names]}

@@ -34,7 +34,7 @@ from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import finetune, gradient, mean_nll
+from mamushi.lm.training import finetune, gradient, mean_nll_objective
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
 from mamushi_extras.tokens.masks import TokenPool
@@ -89,7 +89,7 @@ class Slopes:
         for domain, of in targets.items():
             # The mean NLL of all targets of a domain, as one step of a training on them.
             step = {**training, "batch_size": len(of)}
-            objective = mean_nll(model, of, step, 0, accelerator, "influence")
+            objective = mean_nll_objective(model, of, step, 0, accelerator, "influence")
             module = accelerator.prepare_model(objective.module, evaluation_mode=True)
             self.objectives[domain] = objective, module
 
@@ -245,7 +245,7 @@ def measure_at_weights(
     one. Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``."""
     texts, (folds, targets) = pool.texts, draw_by_fold(pool, most, seed)
     model.eval()
-    objective = mean_nll(model, texts, training, seed, accelerator, "influence")
+    objective = mean_nll_objective(model, texts, training, seed, accelerator, "influence")
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
     # Adam's if all of a training's steps were taken at these weights.

@@ -22,7 +22,7 @@ from mamushi.lm.batches import batch_of, batches, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.lm.training import Descent, Objective, Step, Training
+from mamushi.lm.training import Descent, Objective, Step, TrainingLoop
 
 # Betas, epsilon and weight decay: what all fine-tuning here has by default.
 DESCENT = ((0.9, 0.999), 1e-8, 0.01)
@@ -88,5 +88,5 @@ def relearn(
     model.eval()
     measure(0)
     descent = Descent(float(settings["learning_rate"]), *DESCENT)
-    Training(objective, descent, max(measured_steps), accelerator).run()
+    TrainingLoop(objective, descent, max(measured_steps), accelerator).run()
     return columns, texts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import comparison, selector_settings
+from mamushi.config.selectors import selector_settings, why_compared
 from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class TokenManifests(TokenScores):
 
     dataset: str
     model: str
-    compared: str | None = setting(comparison)
+    compared: str | None = setting(why_compared)
     budgets: list[float] = setting(grid.budgets)
     whole: int = setting("evidence.refits.whole")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import comparison, selector_settings
+from mamushi.config.selectors import selector_settings, why_compared
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
@@ -43,7 +43,7 @@ class CorpusManifest(Cell):
     selector: str
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
-    compared: str | None = setting(comparison)
+    compared: str | None = setting(why_compared)
     beta: float = setting(lambda config, beta: float(beta))
 
 

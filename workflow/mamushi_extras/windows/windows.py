@@ -138,7 +138,7 @@ def keep_best_windows(task: Task, pool: Pool) -> Task:
     the training documents, chooses in the other half: no text that is scored has a part in it."""
     documents = pool.columns[DOCUMENT]
     forget, scores = task.forget[task.train], np.empty(len(task.train))
-    half = stratified_folds(forget, 2, task.seed, task.train_groups)
+    half = stratified_folds(forget, 2, task.seed, task.groups_of_train)
     for chosen_half in (0, 1):
         fitted, chosen = task.train[half != chosen_half], task.train[half == chosen_half]
         x, is_forget = task.features(fitted).astype(np.float64), task.forget[fitted]

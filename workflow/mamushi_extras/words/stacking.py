@@ -69,7 +69,7 @@ def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     """Cross-fit members within a task: the logits (n, members) of its training examples, each by an
     estimator that has not seen it."""
     forget = task.forget[task.train]
-    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
+    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.groups_of_train)
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
         replace(task, train=task.train[inner != i], held_out=task.train[inner == i])
