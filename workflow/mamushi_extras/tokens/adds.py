@@ -9,7 +9,7 @@ from mamushi.registry import plugin
 
 
 def check(full: Config) -> Iterator[str]:
-    """Yield where tokens are ranked and texts are wanted, or a tokenizer is not there."""
+    """Yield where tokens are ranked and texts are wanted, or a tokenizer."""
     for name in full["selectors"]:
         if (base := derives(full, name)) and of_tokens(full, base):
             at = f"selectors.{name}.{kind_of(full, name).derives}"
@@ -22,16 +22,13 @@ def check(full: Config) -> Iterator[str]:
         kinds = {name: full["unlearners"][name]["kind"] for name in unlearners}
         edits = [name for name in unlearners if not plugin("unlearner", kinds[name]).trains]
         vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
-        for place, name in enumerate(axes["selectors"]):
-            at = f"{key}[{place}]: {name!r} ranks tokens, and"
-            if not of_tokens(full, name):
-                continue
-            if edits:
-                yield f"{at} {edits[0]!r} unlearns whole texts alone; leave one of them out"
-            elif vectors:
-                yield f"{at} models.{vectors[0]} has vectors alone and no tokenizer; leave one out"
-            elif where not in ("grid", "studies", "unlearning", "probe"):
-                yield f"{at} lists no text, which {where} needs"
+        wants = [f"{name!r} unlearns whole texts alone" for name in edits]
+        wants += [f"models.{model} has vectors alone" for model in vectors]
+        if where not in ("grid", "studies", "unlearning", "probe"):
+            wants.append(f"{where} needs lists of texts")
+        for place, name in enumerate(axes["selectors"] if wants else ()):
+            if of_tokens(full, name):
+                yield f"{key}[{place}]: {name!r} ranks tokens, and {wants[0]}"
 
 
 config = Added(check=check)

@@ -18,9 +18,8 @@ None of a retain text that a selector does not score."""
 
 @dataclass(frozen=True)
 class TokenPool:
-    """What a selector of tokens scores by: ``texts`` of both domains and ``contamination``, those
-    of that section, none of which is scored; ``groups`` (texts,) that are not independent; and the
-    ``influence`` of each token, where it was measured."""
+    """What a selector of tokens scores ``texts`` of both domains by: texts of the section
+    ``contamination``, ``groups`` (texts,), and the ``influence`` of each token."""
 
     texts: TokenSet
     contamination: TokenSet
@@ -35,8 +34,7 @@ def highest_spans(
     places: Sequence[NDArray[np.int64]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the ``k`` tokens of highest ``scores`` of the forget texts ``ids``, as rows of the
-    table ``spans``. None has a score below 0, as it is as likely in the retain domain. ``places``
-    says which tokens are scored, by default all but the first. Ties by place."""
+    table ``spans``. ``places`` says which tokens are scored, by default all but the first."""
     mask, rows = highest(np.concatenate([np.empty(0, np.float32), *scores]), k), []
     masks = np.split(mask, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
     for number, (name, of_text) in enumerate(zip(ids, masks, strict=True)):
@@ -47,7 +45,8 @@ def highest_spans(
 
 
 def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
-    """Tell which of the scores (tokens,) are among the ``k`` highest, and above 0."""
+    """Tell which of the scores (tokens,) are among the ``k`` highest, ties by place, and above 0:
+    others are as likely in the retain domain."""
     mask = np.zeros(len(flat), dtype=bool)
     mask[np.argsort(-flat, kind="stable")[:k]] = True
     return mask & (flat > 0)

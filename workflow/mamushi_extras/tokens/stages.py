@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import selector_settings, why_compared
+from mamushi.errors import UserError
+from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import TokenPool
@@ -36,17 +40,10 @@ def token_scores(
 ) -> None:
     """Score every token of the forget set by one selector of tokens; by ``influence`` those of the
     retain texts as well. Raises ``UserError`` as the selector, and for an influence of other
-    tokens: a model that was contaminated before may have another tokenizer than its base,
-    from which retraining starts."""
-    from dataclasses import replace
-
+    tokens: a model that was contaminated before may have another tokenizer than its base."""
     import pyarrow as pa
 
-    from mamushi.errors import UserError
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
     from mamushi.lm.tokens import COUNTED
-    from mamushi.registry import plugin
     from mamushi_extras.influence.schemas import read_influence
 
     pool = read_token_pool(examples, tokens, settings.max_length)
@@ -57,29 +54,29 @@ def token_scores(
             problem = "the model that was measured and its base make other tokens of the same texts"
             raise UserError(problem, where=influence, do="rank texts, by influence")
         pool = replace(pool, influence=[*measured])
-    score = plugin("selector", settings.kind).code.score_tokens
-    scores = score(pool, settings.settings, settings.seed)
+    scores = plugin("selector", settings.kind).code.score_tokens(
+        pool, settings.settings, settings.seed
+    )
     columns = {"id": texts.ids, "domain": texts.domains}
     columns["score"] = pa.array(scores, pa.list_(pa.float32()))
     if not texts.weights.all():
         counted = [texts.weights_of(row) > 0 for row in range(len(texts))]
         columns[COUNTED] = pa.array(counted, pa.list_(pa.bool_()))
     metadata = {"provenance": job.origin, "cut": settings.max_length}
-    write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
+    parquet.write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
 
 def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
     """Read what selectors of tokens score by. Raises ``UserError`` as ``read_tokens``."""
     from mamushi.data.labels import group_codes
     from mamushi.io.domains import CONTAMINATION, INFERENCE
-    from mamushi.io.tables import ranked
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.tokens.masks import TokenPool
 
     texts, contamination = (
         read_tokens(tokens, examples, section, max_length) for section in (INFERENCE, CONTAMINATION)
     )
-    return TokenPool(texts, contamination, group_codes(ranked(examples, "group")["group"]))
+    return TokenPool(texts, contamination, group_codes(parquet.ranked(examples, "group")["group"]))
 
 
 class Spans(Settings):
@@ -93,14 +90,12 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     import numpy as np
     import pyarrow.compute as pc
 
-    from mamushi.io import schemas
     from mamushi.io.domains import FORGET
-    from mamushi.io.tables import read_table, write_table
     from mamushi.lm.tokens import COUNTED
     from mamushi.selection.removals import budget_size
     from mamushi_extras.tokens.masks import highest_spans
 
-    table = read_table(scores, schemas.TOKEN_SCORES)
+    table = parquet.read_table(scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
     by_text = [text.values.to_numpy() for text in table["score"]]
     places = None
@@ -108,7 +103,7 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
         places = [np.flatnonzero(text[1:]) + 1 for text in table[COUNTED].to_pylist()]
     k = budget_size(settings.beta, sum(map(len, by_text)))
     rows = highest_spans(table["id"].to_pylist(), by_text, k, places)
-    write_table(out, schemas.SPANS, rows, metadata=job.origin)
+    parquet.write_table(out, schemas.SPANS, rows, metadata=job.origin)
 
 
 class TokenManifests(TokenScores):
@@ -132,18 +127,15 @@ def token_manifests(
     job: Job,
 ) -> None:
     """Write the manifest of the mask at every budget of a selector of tokens: how well it tells the
-    domains apart, what the mask would take of the retain texts, and how much of it refits mask as
-    well."""
+    domains apart, what it would take of the retain texts, and how much of it refits mask as well.
+    """
     from mamushi.data.labels import read_texts
-    from mamushi.io import schemas
     from mamushi.io.files import write_json
-    from mamushi.io.tables import read_table
-    from mamushi.registry import plugin
     from mamushi.selection.refits import refit_seed
     from mamushi_extras.tokens.token_ranking import mask_manifest, token_separation
 
     pool = read_token_pool(examples, tokens, settings.max_length)
-    column = read_table(scores, schemas.TOKEN_SCORES)["score"]
+    column = parquet.read_table(scores, schemas.TOKEN_SCORES)["score"]
     by_text = [text.values.to_numpy() if text.is_valid else None for text in column]
     cross_fitted = "folds" in settings.settings
     score = plugin("selector", settings.kind).code.score_tokens

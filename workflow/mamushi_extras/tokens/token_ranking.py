@@ -1,8 +1,5 @@
-"""Say what it is worth to mask the first tokens of a ranking.
-
-The mean score of a text's tokens says how well the ranking tells the domains apart, and what the
-retain texts' own tokens score says what a mask would take of them.
-"""
+"""Say what it is worth to mask the first tokens of a ranking: by the mean scores of texts, how well
+it tells the domains apart, and by retain texts' own tokens what a mask would take of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import GroupCodes
 from mamushi.data.labels import TextProperties
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.verdict import judge_list, separation, share_bound
@@ -18,13 +14,9 @@ from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Mask
 from mamushi.selection.removals import budget_size
-from mamushi_extras.tokens.masks import (
-    ScoresByText,
-    digest_of_spans,
-    highest,
-    highest_spans,
-)
+from mamushi_extras.tokens.masks import ScoresByText, digest_of_spans, highest, highest_spans
 
+EMPTY = np.empty(0, np.float32)
 FORESEEN = "the table predicted says what masking does, where texts are held out"
 
 
@@ -36,16 +28,21 @@ def token_separation(
     cross_fitted: bool,
 ) -> dict[str, Any]:
     """Return how well the mean score of a text's tokens tells the domains apart."""
+
+    def means(by_text: ScoresByText) -> NDArray[np.float64]:
+        of_texts = (np.nan if x is None else x.mean() if len(x) else 0.0 for x in by_text)
+        return np.fromiter(of_texts, np.float64, len(by_text))
+
     fold = np.zeros(len(texts), np.int64) if cross_fitted else None
-    again, forget = [_means(refit) for refit in refits], np.asarray(texts.domains == FORGET)
-    return separation(RatioScores(_means(scores), forget, fold, refits=again), properties)
+    again, forget = [*map(means, refits)], np.asarray(texts.domains == FORGET)
+    return separation(RatioScores(means(scores), forget, fold, refits=again), properties)
 
 
 def mask_manifest(
     texts: TokenSet,
     scores: ScoresByText,
     refits: Sequence[ScoresByText],
-    groups: GroupCodes | None,
+    groups: NDArray[np.int64] | None,
     separates: Mapping[str, Any],
     beta: float,
     compared: str | None,
@@ -59,17 +56,21 @@ def mask_manifest(
     """
     forget = np.asarray(texts.domains == FORGET)
     rows, ids = np.flatnonzero(forget).tolist(), texts.ids[forget].tolist()
-    ranked = _flat(scores, forget)
+    by_text, retain = _of(scores, forget), _of(scores, ~forget)
+    ranked = np.concatenate([EMPTY, *by_text])
     k = budget_size(beta, len(ranked))
-    by_text = [of_text for row in rows if (of_text := scores[row]) is not None]
     spans = highest_spans(ids, by_text, k, [texts.places_of(row) for row in rows])
     masked = highest(ranked, k)
     count = int(masked.sum())
     threshold = float(ranked[masked].min()) if count else None
-    cost = _retain_share(texts, scores, groups, threshold)
+    cost: dict[str, float | None] = {"estimate": None, "upper_bound": None}
+    if threshold is not None and len(retain) == (~forget).sum():
+        codes = np.arange(len(texts)) if groups is None else groups
+        by_token = np.repeat(codes[~forget], [*map(len, retain)])
+        cost = share_bound(np.concatenate([EMPTY, *retain]), threshold, 1.0, by_token)
     share = float(masked.mean()) if count else 1.0
     of_mask = {name: end and min(end / share, 1.0) for name, end in cost.items()}
-    again = [highest(_flat(refit, forget), k) for refit in refits]
+    again = [highest(np.concatenate([EMPTY, *_of(refit, forget)]), k) for refit in refits]
     surely = int(np.logical_and.reduce([masked, *again]).sum())
     stable: dict[str, Any] = {"rankings": 1 + len(again), "surely": None, "toss_up": None}
     stable |= {"surely": surely, "toss_up": count - surely} if again else {}
@@ -90,27 +91,7 @@ def mask_manifest(
     }
 
 
-def _retain_share(
-    texts: TokenSet, scores: ScoresByText, groups: GroupCodes | None, threshold: float | None
-) -> dict[str, float | None]:
-    retain = np.asarray(texts.domains != FORGET)
-    counts = [len(x) for row in np.flatnonzero(retain) if (x := scores[row]) is not None]
-    if threshold is None or len(counts) < retain.sum():
-        return {"estimate": None, "upper_bound": None}
-    codes = np.arange(len(texts)) if groups is None else groups
-    by_token = np.repeat(codes[retain], counts)
-    return share_bound(_flat(scores, retain), threshold, 1.0, by_token)
-
-
-def _flat(scores: ScoresByText, inside: Mask) -> NDArray[np.float32]:
-    """Return the scores of all tokens of the texts ``inside`` (n,), one after another."""
-    pairs = zip(scores, inside, strict=True)
-    return np.concatenate(
-        [np.empty(0, np.float32), *(x for x, here in pairs if here and x is not None)]
-    )
-
-
-def _means(scores: ScoresByText) -> NDArray[np.float64]:
-    """Return each text's mean score (n,): 0 without a token, NaN where it is not scored."""
-    means = (np.nan if x is None else x.mean() if len(x) else 0.0 for x in scores)
-    return np.fromiter(means, np.float64, len(scores))
+def _of(scores: ScoresByText, chosen: Mask) -> list[NDArray[np.float32]]:
+    """Return the scores of tokens of each text that is ``chosen`` (n,) and scored."""
+    pairs = zip(scores, chosen, strict=True)
+    return [of_text for of_text, here in pairs if here and of_text is not None]

@@ -5,6 +5,7 @@ from typing import Any
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import selector_settings, why_compared
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
 
 
@@ -22,19 +23,13 @@ def posterior(
 ) -> None:
     """Rank a corpus in which nobody marked the domain: each text by its probability to be of it.
     The file's metadata say what share of the corpus is."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table, write_table
     from mamushi_extras.unlabelled.corpus import read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
-    table = read_table(scores, schemas.SCORES)
-    corpus = read_corpus(table, examples, hits=settings.hits, fair=settings.fair)
-    metadata = {
-        "provenance": job.origin,
-        "share": corpus.share(),
-        "likely": corpus.likely,
-    }
-    write_table(out, POSTERIOR, corpus.table(table), metadata=metadata)
+    table = parquet.read_table(scores, schemas.SCORES)
+    corpus = read_corpus(table, examples, **settings.model_dump())
+    metadata = {"provenance": job.origin, "share": corpus.share(), "likely": corpus.likely}
+    parquet.write_table(out, POSTERIOR, corpus.table(table), metadata=metadata)
 
 
 class CorpusManifest(Cell):
@@ -58,29 +53,28 @@ def corpus_manifest(
     settings: CorpusManifest,
     job: Job,
 ) -> None:
-    """Write the manifest of a list of such a corpus: in the place of what a removal is expected to
-    do it says what share of the list is of the domain, and what share of the domain the list
-    has."""
+    """Write the manifest of a list of such a corpus: it says what share of the list is of the
+    domain, and what share of the domain the list has."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.ranking import rankings, stability_columns
     from mamushi.evidence.verdict import separation, unit_of
-    from mamushi.io import paths, schemas
+    from mamushi.io import paths
     from mamushi.io.files import write_json
-    from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest_of_ids, removal_list, text_digests
     from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
-    about, beta = read_metadata(scores), settings.beta
-    scored, ranking = read_table(scores, schemas.SCORES), read_table(posterior, POSTERIOR)
+    about, beta = parquet.read_metadata(scores), settings.beta
+    scored = parquet.read_table(scores, schemas.SCORES)
+    ranking = parquet.read_table(posterior, POSTERIOR)
     refitted = read_scores(scores, refits)
     _, summary = stability_columns(*rankings(ranking, refitted.refits), [beta])
     stable = {"rankings": summary["rankings"], **summary["budgets"][paths.beta(beta)]}
     texts = read_texts(examples, scored["id"].to_pylist(), duplicates)
-    known = read_metadata(posterior)["provenance"]["settings"]
+    known = parquet.read_metadata(posterior)["provenance"]["settings"]
     corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
-    copies = read_table(duplicates, schemas.DUPLICATES)
+    copies = parquet.read_table(duplicates, schemas.DUPLICATES)
     listed = removal_list(ranking, copies, budget_of(beta, ranking))
     digests = text_digests(examples, listed["id"].to_pylist())
     embedded = about["embedded"]
@@ -92,8 +86,8 @@ def corpus_manifest(
         **({"windows": about["windows"]} if about.get("windows") else {}),
         "provenance": {**job.origin, **provenance},
         **manifest_of_corpus(corpus, listed, separates, stable, settings.compared, unit_of(about)),
-        "screen": read_metadata(examples).get("screened"),
-        "rows": read_metadata(duplicates)["rows"],
+        "screen": parquet.read_metadata(examples).get("screened"),
+        "rows": parquet.read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(digests),
     }
     write_json(out, {**manifest, "shown": [*described(manifest).items()]})

@@ -6,18 +6,13 @@ from pathlib import Path
 
 from mamushi.errors import UserError
 
-IGNORED = -100
-"""The label of what is not predicted, in the losses of PyTorch and of all trainers on it."""
+IGNORED = -100  # In the losses of PyTorch and of all trainers on it.
 
 
 def write(spans: Path, out: Path) -> None:
-    """Write a JSON object a line for each text of the section from which tokens are masked.
-
-    That is ``input_ids``, ``attention_mask`` and ``labels``, and no other column, as trainers read
-    texts that are tokenized already. The texts end where their tokens were scored. Copies that
-    cleaning has collapsed are not among them. Raises ``UserError`` for a file that is no run's
-    spans, whose manifest or run is not there, or that is not the manifest's.
-    """
+    """Write an object for each text of the section from which tokens are masked, as far as its
+    tokens were scored; without copies, which cleaning has collapsed. Raises ``UserError`` for a
+    file that is no run's spans, or not its manifest's."""
     from mamushi.io import digests, paths, schemas
     from mamushi.io.domains import INFERENCE
     from mamushi.io.files import atomic, read_json
@@ -29,19 +24,14 @@ def write(spans: Path, out: Path) -> None:
     if where is None:
         do = "give results/runs/.../spans/SELECTOR/betaB.parquet"
         raise UserError("is no spans of a run", where=spans, do=do)
-    manifest = read_json(spans.with_suffix(".json"))
-    patterns = {"tokens": paths.TOKENS, "examples": paths.EXAMPLES}
-    files = {name: paths.under(pattern=pattern, **where) for name, pattern in patterns.items()}
-    stored = manifest["provenance"]["inputs"]
-    same = {name: digests.of(path) == stored[name] for name, path in files.items()}
-    rows = read_table(spans, schemas.SPANS).to_pylist()
-    same["spans"] = digest_of_spans(rows) == manifest["spans_sha256"]
-    if changed := [name for name in same if not same[name]]:
-        problem = f"its manifest is of other {changed[0]} than this run has"
-        raise UserError(problem, where=spans, do="run the workflow again")
-    tokens, examples = files.values()
+    manifest, rows = read_json(spans.with_suffix(".json")), read_table(spans, schemas.SPANS)
+    tokens, examples = (paths.under(pattern=p, **where) for p in (paths.TOKENS, paths.EXAMPLES))
+    inputs, masks = manifest["provenance"]["inputs"], rows.to_pylist()
+    stored = [inputs["tokens"], inputs["examples"], manifest["spans_sha256"]]
+    if [digests.of(tokens), digests.of(examples), digest_of_spans(masks)] != stored:
+        raise UserError("is of another run than its manifest", where=spans, do="run it again")
     read = read_tokens(tokens, examples, INFERENCE, manifest["max_length"])
-    texts = masked(read, rows)
+    texts = masked(read, masks)
     with atomic(out) as draft, draft.open("w", encoding="utf-8") as file:
         for row in range(len(texts)):
             ids, counted = texts[row].tolist(), texts.weights_of(row).tolist()
