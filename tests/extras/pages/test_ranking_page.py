@@ -4,10 +4,8 @@ import json
 import re
 from typing import Any
 
-import numpy as np
-
 from mamushi.evaluation.masking import mask
-from mamushi_extras.pages.ranking_page import page_data, ranking_html
+from mamushi_extras.pages.ranking_page import page_texts, ranking_html
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
@@ -18,15 +16,11 @@ def embedded(html: str) -> dict[str, Any]:
     return dict(json.loads(found[0]))
 
 
-def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
-    selector = {"name": "one", "verdict": "", "compared": False, "ranks": np.array([[1, 2, 3]])}
-    selector |= {"scores": np.array([1, 0.5, 0])}
-    return page_data([*texts], [selector], lambda ids: [texts[i] for i in ids], [0.1, 0.5], named)
-
-
 def test_no_text_adds_markup() -> None:
     texts = {"a": EVIL, "<b>": "$data ${x} \x00 \u2028 &lt;", "c": "\\u003c"}
-    html = ranking_html(EVIL, made(texts, provenance={EVIL: EVIL}))
+    html = ranking_html(
+        EVIL, {**page_texts([*texts], [*texts.values()]), "provenance": {EVIL: EVIL}}
+    )
     assert html.count("<script") == html.count("</script>") == 2
     assert "<!--" not in html
     assert "<img" not in html

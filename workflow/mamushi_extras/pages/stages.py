@@ -1,10 +1,16 @@
 """The page to browse a run's ranking."""
 
+from typing import Any
+
 from mamushi.config import grid
 from mamushi.config.kinds import setting
 from mamushi.config.selectors import leading_first
+from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
+
+MOST_TEXTS = 20_000
+"""Texts on the page, the first of the ranking: some 10 MB, which a browser opens at once."""
 
 
 class RankingPage(Cell):
@@ -29,7 +35,7 @@ def ranking(
     ``scores`` and ``manifests``, of a list of each, are in the order of the settings'
     ``selectors``; ``refits`` have the name of the selector that has any.
     """
-    from functools import partial
+    import numpy as np
 
     from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.ranking import rankings
@@ -38,18 +44,29 @@ def ranking(
     from mamushi.io.files import read_json, write_text
     from mamushi.io.tables import read_table
     from mamushi.selection.removals import read_texts_of
-    from mamushi_extras.pages.ranking_page import page_data, ranking_html
+    from mamushi_extras.pages.ranking_page import page_texts, ranking_html
 
     refits_of = {path.stem: path for path in refits}
-    selectors = []
+    selectors, rows = list[dict[str, Any]](), np.empty(0, np.int64)
     for name, path, manifest in zip(settings.selectors, scores, manifests, strict=True):
         judged, table = read_json(manifest)["judgement"], read_table(path, schemas.SCORES)
         ids, ranks = rankings(table, read_scores(path, refits_of.get(name)).refits)
-        selector = {"name": name, "verdict": judged["ranking"], "ranks": ranks}
-        selector["compared"] = judged["act"] == COMPARISON
-        selector["scores"] = table["score"].filter(table["rank"].is_valid()).to_numpy()
-        selectors.append(selector)
-    read, named = partial(read_texts_of, examples), {"provenance": job.origin}
-    data = page_data(ids, selectors, read, settings.budgets, named)
+        rows = rows if selectors else np.argsort(ranks[0])[:MOST_TEXTS]
+        own = table["score"].filter(table["rank"].is_valid()).to_numpy()[rows]
+        selectors.append(
+            {
+                **{"name": name, "verdict": judged["ranking"]},
+                "compared": judged["act"] == COMPARISON,
+                "ranks": ranks[0][rows].tolist(),
+                "again": ranks[1:, rows].tolist(),
+                "scores": [float(f"{score:.6g}") for score in own],
+            }
+        )
+    shown = [ids[row] for row in rows]
+    data = {
+        **{"provenance": job.origin, "selectors": selectors, "total": len(ids)},
+        "budgets": [paths.beta(budget) for budget in settings.budgets],
+        **page_texts(shown, read_texts_of(examples, shown)),
+    }
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     write_text(out, ranking_html(title, data))

@@ -67,13 +67,7 @@
   }
 
   function plain(i) {
-    let text = data.texts[i];
-    if (!unmask) return text;
-    // A star stands for each character; from the last word on, so that places stay.
-    for (const [start, word] of (data.hidden[i] || []).slice().reverse()) {
-      text = text.slice(0, start) + word + text.slice(start + [...word].length);
-    }
-    return text;
+    return unmask && data.unmasked[i] || data.texts[i];
   }
 
   function draw() {

@@ -40,17 +40,6 @@
     return data.ids.map((id, i) => (id + "\n" + texts[i]).toLowerCase());
   }
 
-  // A text with the words that stand behind the stars from each place on.
-  function unmasked(text, words) {
-    let found = "";
-    let from = 0;
-    for (const [start, word] of words) {
-      found += text.slice(from, start) + word;
-      from = start + [...word].length;
-    }
-    return found + text.slice(from);
-  }
-
   // A budget's share and count floor(budget * n), exact for the decimal as it is written; null for
   // what is no share.
   function parse(budget) {
@@ -291,15 +280,6 @@
     return removedBy(by, order[place]) !== removedBy(by, order[place - 1]);
   }
 
-  // Texts by the first selector between this row and the one above it, of those that are not here.
-  function gap(place) {
-    const whole = partial && state.key === "rank" && state.filter === "all" && !state.terms.length;
-    if (!whole) return 0;
-    const rank = ranks(state.first)[order[place]];
-    const above = place ? ranks(state.first)[order[place - 1]] : state.ascending ? 0 : n + 1;
-    return Math.abs(rank - above) - 1;
-  }
-
   function row(place) {
     const i = order[place];
     const first = data.selectors[state.first];
@@ -314,9 +294,6 @@
     element.classList.toggle("active", place === state.active);
     element.append(cell("number", number(first.ranks[i])),
       cell("number score", shownScore(first, i)));
-    if (gap(place)) {
-      element.cells[0].append(make("div", number(gap(place)) + " before not here", "gap"));
-    }
     if (comparing()) {
       const other = ranks(state.second)[i];
       element.append(cell("number", number(other)),
@@ -383,7 +360,7 @@
     const { fontFamily } = getComputedStyle(document.body);
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const room = Math.max(10 * rem, at("heads").lastElementChild.clientWidth - rem);
-    const least = partial || comparing() ? 2 : 1;
+    const least = comparing() ? 2 : 1;
     pen.font = 0.9 * rem + "px " + fontFamily;
     tops = [0];
     order.forEach((i, place) => {
@@ -583,8 +560,7 @@
   at("save-cut").addEventListener("click", () => save("cut", cut()));
   at("save-shown").addEventListener("click", () => save("shown", order));
   at("unmask").addEventListener("change", (event) => {
-    texts = !event.target.checked ? data.texts :
-      data.texts.map((text, i) => i in data.hidden ? unmasked(text, data.hidden[i]) : text);
+    texts = data.texts.map((text, i) => event.target.checked && data.unmasked[i] || text);
     haystack = searched();
     widths = [];
     refresh(false);
@@ -624,10 +600,9 @@
     at("presets").append(button);
   }
   at("provenance").textContent = JSON.stringify(data.provenance, null, 2);
-  at("partial").textContent = !partial ? "" : number(here) + " of " + number(n) + " texts are on " +
-    "this page: the first " + number(here / 2) + " by " + name(0) + ", and others evenly down to " +
-    "the last. Search, filters and counts of texts are of these. All are ranked in the tables of " +
-    "scores beside this page.";
+  at("partial").textContent = !partial ? "" : "The first " + number(here) + " of " + number(n) +
+    " texts by " + name(0) + " are on this page, and searched, filtered and counted. All are ranked " +
+    "in the tables of scores beside it.";
   const chosen = Object.fromEntries(data.selectors.map((_, which) => [which, offered(which)]));
   offer(at("first"), chosen, "0");
   offerSecond();
