@@ -21,11 +21,11 @@ ASKED = 11
 """Models: of each seed three endpoints, a retrained and an unlearned one; the base is shared."""
 CHANGES: list[tuple[str, dict[str, Any], dict[str, int]]] = [
     ("left", {}, {}),
-    ("left", {"texts": 9}, {"membership": ASKED, "retrain": 2, "unlearn": 2, "left_tables": 1}),
+    ("left", {"texts": 9}, {"membership": ASKED, "retrain": 2, "unlearn": 2, "left": 1}),
     # Fewer of them need no new model.
-    ("left", {"selectors": []}, {"left_tables": 1}),
+    ("left", {"selectors": []}, {"left": 1}),
     ("tasks", {}, {}),
-    ("tasks", {"examples": 9}, {"task_scores": ASKED, "retrain": 2, "unlearn": 2, "task_table": 1}),
+    ("tasks", {"examples": 9}, {"task_scores": ASKED, "retrain": 2, "unlearn": 2, "tasks": 1}),
 ]
 
 

@@ -164,7 +164,7 @@ def write_scores(root: Path) -> dict[tuple[int, str], float]:
 
 def test_models_stand_beside_the_gold_model_of_their_seed(tmp_path: Path) -> None:
     values = write_scores(tmp_path)
-    how = {"name": "task_table", "settings": {"files": model_files(AXES, paths.TASK_ANSWERS)}}
+    how = {"name": "tasks", "settings": {"files": model_files(AXES, paths.TASK_ANSWERS)}}
     assert main(command("publish", how, root=tmp_path, out_folder=tmp_path)) == 0
     rows = read_table(tmp_path / "tasks.parquet", TASKS).to_pylist()
     assert (tmp_path / "tasks.csv").read_text().count("\n") == len(rows) + 1

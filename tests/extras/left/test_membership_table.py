@@ -16,7 +16,7 @@ from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.left.attacks import ATTACKS
+from mamushi_extras.left.attacks import WHY_NOT
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 from mamushi_extras.left.stages import arms_asked
 from tests.support.score_files import unknown_texts
@@ -70,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def table(root: Path) -> Rows:
     config = {"models": {"small": {}}, "left": AXES, "unlearning": {"start": "beta0"}}
-    how = {"name": "left_tables", "settings": {"grid": AXES, "arms": arms_asked(config)}}
+    how = {"name": "left", "settings": {"grid": AXES, "arms": arms_asked(config)}}
     out = root.parent / "tables"
     assert main(command("publish", how, root=root, out_folder=out)) == 0
     rows: Rows = read_table(out / "membership.parquet", MEMBERSHIP).to_pylist()
@@ -99,10 +99,10 @@ def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(rows: Rows) 
     for name in ("retraining", "neggrad_plus"):
         wanted |= {(name, members): (RANKED // 2, HELD_OUT) for members in ("removed", "kept")}
     assert counts == wanted
-    assert {row["attack"] for row in rows} == {*ATTACKS}
+    assert {row["attack"] for row in rows} == {*WHY_NOT}
 
 
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a != "reference"])
+@pytest.mark.parametrize("attack", [a for a in WHY_NOT if a != "reference"])
 def test_retraining_forgets_and_unlearning_stands_between(rows: Rows, attack: str) -> None:
     removed = where(rows, attack=attack, measure="auc", members="removed")
     retrained, unlearned = (one(removed, method=name) for name in ("retraining", "neggrad_plus"))

@@ -15,24 +15,24 @@ import pyarrow.compute as pc
 from scipy.stats import norm
 
 from mamushi.config.arms import RETRAINING_SOURCE, Arm
-from mamushi.config.grid import cells as cells_of
 from mamushi.evaluation.intervals import UPPER, Floats, t_quantile
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.columns import Table
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi.selection.arrays import Mask
 from mamushi.selection.metrics import auc_ends
+from mamushi_extras.effects.cohort import Cohort, cohorts
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
-FALSE_POSITIVES = 0.01
-RESAMPLES = 200
-ATTACKS = ("loss", "reference", "likelihood_ratio")
+FALSE_POSITIVES, RESAMPLES = 0.01, 200
 FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
 FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
 WHY_NOT = {
+    "loss": None,
     "reference": "the base model is what the attack compares with",
     "likelihood_ratio": f"needs at least {FEWEST_SEEDS} seeds",
 }
+"""The attacks, and why one cannot be made."""
 
 
 def likelihood_ratio(target: Floats, outside: Floats, inside: Floats, seen: Mask) -> Floats:
@@ -52,8 +52,8 @@ def likelihood_ratio(target: Floats, outside: Floats, inside: Floats, seen: Mask
         [(inside[i] - np.delete(outside, i, axis=0).mean(axis=0))[seen] for i in range(k)]
     )
     spread, spread_away = np.sqrt(np.maximum([gains.var(ddof=1), away], 1e-12))
-    ratio: Floats = norm.logpdf(excess, gains.mean(), spread) - norm.logpdf(excess, 0, spread_away)
-    return ratio
+    is_member = norm.logpdf(excess, gains.mean(), spread)
+    return np.asarray(is_member - norm.logpdf(excess, 0, spread_away))
 
 
 def attack_auc(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
@@ -61,8 +61,7 @@ def attack_auc(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Fl
     with weights (B, m) and (B, n)."""
     above = (members[:, None] > outsiders) + 0.5 * (members[:, None] == outsiders)
     pairs = np.maximum(wm.sum(axis=1), 1.0) * np.maximum(wo.sum(axis=1), 1.0)
-    areas: Floats = ((wm @ above) * wo).sum(axis=1) / pairs
-    return areas
+    return np.asarray(((wm @ above) * wo).sum(axis=1) / pairs)
 
 
 def tpr(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
@@ -72,9 +71,8 @@ def tpr(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
     reached = np.cumsum(wo[:, order], axis=1)
     allowed = FALSE_POSITIVES * reached[:, -1:] + 1e-9
     limit = outsiders[order][(reached <= allowed).sum(axis=1)]
-    found = (wm * (members > limit[:, None])).sum(axis=1)
-    rates: Floats = found / np.maximum(wm.sum(axis=1), 1.0)
-    return rates
+    above = (wm * (members > limit[:, None])).sum(axis=1)
+    return np.asarray(above / np.maximum(wm.sum(axis=1), 1.0))
 
 
 # Of each measure: how it is made, its value by chance, and the fewest texts of the others.
@@ -138,34 +136,27 @@ def variance_and_errors(by_seed: Floats, of_texts: float, freedom: float) -> tup
 
 def columns_of(arm: Arm) -> dict[str, Any]:
     """Return what tables say of how a model was made."""
-    return {
-        "method": arm.endpoint or arm.unlearner or RETRAINING_SOURCE,
-        "selector": arm.selector,
-        "beta": None if arm.beta is None else float(arm.beta),
-    }
+    method = arm.endpoint or arm.unlearner or RETRAINING_SOURCE
+    beta = None if arm.beta is None else float(arm.beta)
+    return {"method": method, "selector": arm.selector, "beta": beta}
 
 
 def tables(
     root: Path, grid: Mapping[str, Any], arms: Mapping[str, Sequence[str]]
 ) -> dict[Table, list[dict[str, Any]]]:
     """Return the table of a grid, about some arms of each model."""
-    rows: list[dict[str, Any]] = []
-    for dataset, model in product(grid["datasets"], grid["models"]):
-        axes = {**grid, "datasets": [dataset], "models": [model]}
-        rows += membership_rows([*cells_of(axes)], arms[model], root)
-    return {MEMBERSHIP: rows}
+    of_cohorts = (membership_rows(cohort, arms[cohort.model]) for cohort in cohorts(grid, root))
+    return {MEMBERSHIP: [*chain(*of_cohorts)]}
 
 
-def membership_rows(
-    cells: Sequence[Mapping[str, Any]], names: Sequence[str], root: Path
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table ``membership`` of one dataset and model, whose seeds are the
-    ``cells``, about the arms of some ``names``."""
-    tables = {}
+def membership_rows(cohort: Cohort, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table ``membership`` of a dataset and model, about the arms of some
+    ``names``."""
+    seeds, tables = len(cohort.seeds), {}
     for name in dict.fromkeys(["base", "beta0", "gold", *names]):
+        files = cohort.files(paths.MEMBERSHIP, arm=name)
         # The base model is the same for all seeds, and asked once.
-        asked = [cells[0]] * len(cells) if name == "base" else cells
-        files = [paths.under(root, paths.MEMBERSHIP, **cell, arm=name) for cell in asked]
+        files = files[:1] * seeds if name == "base" else files
         tables[name] = [read_table(file, LIKELIHOODS) for file in files]
     texts = tables["gold"][0].select(["id", "section"])
     assert all(t.select(["id", "section"]).equals(texts) for t in chain(*tables.values()))
@@ -175,27 +166,22 @@ def membership_rows(
         for name, of_arm in tables.items()
     }
     ranked = np.asarray(pc.equal(texts["section"], INFERENCE))
-    gold_scores = attack_scores("gold", means, ranked)
+    others, gold_scores = int((~ranked).sum()), attack_scores("gold", means, ranked)
     for name in names:
         arm, scores = Arm.parse(name), attack_scores(name, means, ranked)
-        everything = np.tile(ranked, (len(cells), 1))
-        about = {name: cells[0][name] for name in ("dataset", "model")} | columns_of(arm)
-        sets = {"forget": everything}
+        sets = {"forget": np.tile(ranked, (seeds, 1))}
         if arm.selector and arm.beta:
-            on_list = {"selector": arm.selector, "beta": arm.beta}
-            files = [paths.under(root, paths.REMOVAL, **cell, **on_list) for cell in cells]
-            lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]
-            listed = np.array([pc.is_in(texts["id"], ids.combine_chunks()) for ids in lists])
-            sets = {"removed": everything & listed, "kept": everything & ~listed}
-        for (members, inside), attack, measure in product(sets.items(), ATTACKS, MEASURES):
+            listed = cohort.listed(texts["id"], arm.selector, arm.beta)
+            sets = {"removed": ranked & listed, "kept": ranked & ~listed}
+        for (members, inside), attack, measure in product(sets.items(), WHY_NOT, MEASURES):
+            row = {**cohort.cell, **columns_of(arm), "members": members, "attack": attack}
             # Seeds may remove other numbers of texts: the least of them.
-            counts = {"texts": int(inside.sum(axis=1).min()), "others": int((~ranked).sum())}
-            row = {**about, "members": members, **counts, "seeds": len(cells)}
-            row |= {"attack": attack, "measure": measure}
+            row |= {"texts": int(inside.sum(axis=1).min()), "others": others, "seeds": seeds}
+            row |= {"measure": measure}
             fewest = MEASURES[measure][2]
             if attack not in scores:
                 row["why"] = WHY_NOT[attack]
-            elif counts["texts"] < FEWEST_TEXTS or counts["others"] < fewest:
+            elif row["texts"] < FEWEST_TEXTS or others < fewest:
                 row["why"] = f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"
             else:
                 row |= compare(scores[attack], gold_scores[attack], inside, ~ranked, measure)

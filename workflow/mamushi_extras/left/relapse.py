@@ -1,7 +1,7 @@
 """The table ``relapse``: how fast an unlearned model relearns, beside gold."""
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,14 @@ def tables(
     root: Path, grid: GridLists, starts: Mapping[str, str]
 ) -> dict[Table, list[dict[str, Any]]]:
     """Return the table of a grid, whose unlearning ``starts`` from endpoints, by model."""
-    rows: list[dict[str, Any]] = []
-    for cohort in cohorts(grid, root):
-        rows += relapse_rows(cohort, grid, starts[cohort.model])
-    return {RELAPSE: rows}
+    rows = (relapse_rows(cohort, grid, starts[cohort.model]) for cohort in cohorts(grid, root))
+    return {RELAPSE: [*chain(*rows)]}
 
 
 def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table ``relapse`` of a dataset and model: the forget NLL that models
-    regain by relearning, over seeds.
-
-    Rows are of retrained and unlearned models at all ``budgets`` of the grid, each beside what the
-    gold model learns in as many steps, and with its share of the gap that they leave between gold
-    and the ``endpoint`` that unlearning starts from.
-    """
+    """Yield the rows of a dataset and model: of its retrained and unlearned models, beside what the
+    gold model learns in as many steps, and with the share that is left of the gap between gold and
+    the ``endpoint`` that unlearning starts from."""
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity["nll_forget"] for perplexity in start])
     gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.rows(FORGET)
@@ -64,19 +58,15 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
 def _relearned(cohort: Cohort, arm: str) -> dict[int, Floats]:
     """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of those that are
     not measured, under the models of an arm that has relearned for so many steps."""
-    by_seed = [
-        read_table(path, RELEARNED_TEXTS).to_pandas().pivot(index="id", columns="step")
-        for path in cohort.files(paths.RELEARNED, arm=arm)
-    ]
-    ids = cohort.held_out["id"].to_pylist()
-    nll = np.array([frame["nll"].reindex(ids) for frame in by_seed])
-    return dict(zip(by_seed[0]["nll"], np.moveaxis(nll, -1, 0), strict=True))
+    files, ids = cohort.files(paths.RELEARNED, arm=arm), cohort.held_out["id"].to_pylist()
+    tables = [read_table(path, RELEARNED_TEXTS).to_pandas() for path in files]
+    nll = [table.pivot(index="id", columns="step", values="nll").reindex(ids) for table in tables]
+    return {step: np.array([of_seed[step] for of_seed in nll]) for step in nll[0]}
 
 
 def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:
     """Return mean NLL per token by step, from step 0 on, (S, 2) of forget and retain."""
-    files = cohort.files(paths.RELEARNING, arm=arm)
-    curves = [read_table(path, RELEARNING_CURVE).sort_by("step") for path in files]
-    columns = ("ppl_forget", "ppl_retain")
-    ends = [np.log(np.column_stack([curve[name] for name in columns])) for curve in curves]
-    return dict(zip(curves[0]["step"].to_pylist(), np.stack(ends, axis=1), strict=True))
+    files, columns = cohort.files(paths.RELEARNING, arm=arm), ["ppl_forget", "ppl_retain"]
+    tables = [read_table(path, RELEARNING_CURVE).to_pandas() for path in files]
+    curves = [np.log(table.set_index("step")[columns]) for table in tables]
+    return {step: np.array([curve.loc[step] for curve in curves]) for step in curves[0].index}

@@ -24,9 +24,6 @@ from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, TrainingLoop
 
-# Betas, epsilon and weight decay: what all fine-tuning here has by default.
-DESCENT = ((0.9, 0.999), 1e-8, 0.01)
-
 
 def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
     """Draw rows, ascending, of ``examples`` texts with a token to predict, or of all where there
@@ -51,10 +48,8 @@ def relearn(
     what ``held_out`` texts are to the model before the first step and after each number of
     ``steps``. Of several processes each takes all steps. Raises ``UserError`` that names the step
     when a loss or perplexity is not finite."""
-    columns: dict[str, list[Any]] = defaultdict(list)
-    texts: dict[str, list[Any]] = defaultdict(list)
-    forget = held_out.domains == FORGET
-    measured_steps = {0, *(int(step) for step in settings["steps"])}
+    columns, texts = defaultdict[str, list[Any]](list), defaultdict[str, list[Any]](list)
+    forget, measured_steps = held_out.domains == FORGET, {0, *settings["steps"]}
     batch, shared = int(settings["batch_size"]), can_share(model)
 
     def step(number: int) -> Step:
@@ -87,6 +82,7 @@ def relearn(
     objective = Objective("relearning", model, TokenLoss(model), step, updated=measure)
     model.eval()
     measure(0)
-    descent = Descent(float(settings["learning_rate"]), *DESCENT)
+    # Betas, epsilon and weight decay are what all fine-tuning here has by default.
+    descent = Descent(float(settings["learning_rate"]), (0.9, 0.999), 1e-8, 0.01)
     TrainingLoop(objective, descent, max(measured_steps), accelerator).run()
     return columns, texts

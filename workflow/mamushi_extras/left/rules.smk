@@ -24,12 +24,6 @@ rule membership:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# The targets of this room.
-rule left:
-    input:
-        paths.TABLE.replace("{table}", "membership"),
-
-
 rule task_scores:
     input:
         **arm_files("model_card", "trained", "unlearned"),
@@ -49,11 +43,6 @@ rule task_scores:
         "exec python -m mamushi task-scores --model-card {input.model_card:q}"
         " --trained {input.trained:q} --unlearned {input.unlearned:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-rule tasks:
-    input:
-        paths.TABLE.replace("{table}", "tasks"),
 
 
 rule relearn:

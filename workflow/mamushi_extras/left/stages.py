@@ -4,6 +4,7 @@ little training brings back."""
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from mamushi.config import arms, grid
 from mamushi.config.kinds import Config, refuse, setting
@@ -57,12 +58,10 @@ def membership(
         sections += [section] * len(drawn[-1])
     texts = joined(drawn)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
-    likelihoods = text_nll(model, texts, job.execution.batch_tokens, accelerator)
-    if not np.isfinite(likelihoods.nll).all():
-        problem = "the likelihood of a text is not finite: the model diverged"
-        raise UserError(problem, do="lower its learning rate")
-    counts = {"tokens": likelihoods.tokens, "nll": likelihoods.nll}
-    columns = {"id": texts.ids, "section": sections, **counts}
+    of_texts = text_nll(model, texts, job.execution.batch_tokens, accelerator)
+    if not np.isfinite(of_texts.nll).all():
+        raise UserError("the likelihood of a text is not finite: the model diverged")
+    columns = {"id": texts.ids, "section": sections, "tokens": of_texts.tokens, "nll": of_texts.nll}
     write_table(out, LIKELIHOODS, columns, metadata=job.origin)
 
 
@@ -71,9 +70,11 @@ def arms_asked(config: Config) -> dict[str, list[str]]:
     that is ``contaminated`` before it comes has seen all there is."""
     axes, asked = grid.axes(config, "left"), {}
     for model in axes["models"]:
-        ready = ["contaminated"] if config["models"][model].get("contaminated") else []
-        asked[model] = ["base", "beta0", *ready, *grid.expand(axes, arms.RETRAINED)]
-        if ready or arms.starting_endpoint(config, model) == "beta0":
+        asked[model] = ["base", "beta0"]
+        if is_ready := config["models"][model].get("contaminated"):
+            asked[model].append("contaminated")
+        asked[model] += grid.expand(axes, arms.RETRAINED)
+        if is_ready or arms.starting_endpoint(config, model) == "beta0":
             asked[model] += grid.expand(axes, arms.UNLEARNED)
     return asked
 
@@ -102,7 +103,7 @@ def task_digests(config: Config) -> dict[str, str]:
     for path in filter(os.path.isfile, config["tasks"]["names"]):
         words = re.findall(r"[^\s'\",\[\]{}]+", Path(path).read_text(encoding="utf-8"))
         places = [Path(folder, word) for word in words for folder in ("", Path(path).parent)]
-        files += [path, *(str(place) for place in places if place.is_file())]
+        files += [path, *map(str, filter(Path.is_file, places))]
     return content_digests(dict.fromkeys(files))
 
 
@@ -139,9 +140,7 @@ def task_scores(
 
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     if accelerator.num_processes > 1:
-        problem = "is cut over several GPUs, and lm-evaluation-harness reads models of one"
-        do = "leave it out of tasks.models, or export it and run lm_eval there"
-        raise UserError(problem, where=model_card, do=do)
+        raise UserError("lm-evaluation-harness reads no model that is cut over several GPUs")
     reader = HFLM(
         pretrained=model,
         tokenizer=open_tokenizer(model_card),
@@ -154,14 +153,13 @@ def task_scores(
     options = {"limit": settings.examples, "task_manager": manager, "log_samples": False}
     with located("tasks.names"):
         answers = simple_evaluate(reader, tasks=settings.names, **options)
-    rows = []
+    rows, versions = list[dict[str, Any]](), answers["versions"]
     for task, metrics in answers["results"].items():
         about = {"task": task, "examples": metrics.get("sample_len")}
-        if (written := answers["versions"].get(task)) is not None:
-            about["version"] = str(written)
+        about["version"] = str(versions[task]) if versions.get(task) is not None else None
         # Metrics are called `acc,none` and `acc_stderr,none`.
-        for key, value in metrics.items():
-            metric, _, answer_filter = key.partition(",")
+        for name, value in metrics.items():
+            metric, _, answer_filter = name.partition(",")
             if not answer_filter or metric.endswith("_stderr") or isinstance(value, str):
                 continue
             error = metrics.get(f"{metric}_stderr,{answer_filter}")
@@ -247,7 +245,7 @@ def relapse(config: Config) -> Needs:
 
 ROOM = "mamushi_extras.left"
 TABLES = {
-    "left_tables": Published("What is left", ("membership",), f"{ROOM}.attacks", left),
-    "task_table": Published("What is left", ("tasks",), f"{ROOM}.tasks", tasks),
+    "left": Published("What is left", ("membership",), f"{ROOM}.attacks", left),
+    "tasks": Published("What is left", ("tasks",), f"{ROOM}.tasks", tasks),
     "relapse": Published("Unlearning", ("relapse",), f"{ROOM}.relapse", relapse),
 }

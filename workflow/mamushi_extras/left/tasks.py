@@ -1,11 +1,11 @@
 """The table ``tasks``: what models reach in tasks, beside the gold model of their seed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from mamushi.config.arms import Arm
-from mamushi.errors import located
 from mamushi.io import paths
 from mamushi.io.columns import Table
 from mamushi.io.tables import read_table
@@ -14,20 +14,16 @@ from mamushi_extras.left.schemas import TASK_SCORES, TASKS
 
 
 def tables(root: Path, files: Iterable[str]) -> dict[Table, list[dict[str, Any]]]:
-    """Return the table of some models' ``files``, by their places below ``results``. Raises
-    ``KeyError`` for a file of other tasks than gold's, and as ``read_table``."""
-
-    def scores(cell: Mapping[str, Any], arm: str) -> dict[Any, dict[str, Any]]:
-        path = paths.under(root, paths.TASK_ANSWERS, **cell, arm=arm)
-        rows = read_table(path, TASK_SCORES).to_pylist()
-        return {tuple(row[key] for key in ("task", "metric", "filter")): row for row in rows}
-
-    rows = []
+    """Return the table of some models' ``files``, by their places below ``results``."""
+    rows, key = list[dict[str, Any]](), itemgetter("task", "metric", "filter")
     for path in files:
         place = paths.wildcards(paths.TASK_ANSWERS, path) or {}
-        cell = {key: place[key] for key in ("dataset", "model", "seed")}
-        reached, gold = scores(cell, place["arm"]), scores(cell, "gold")
-        about = {**cell, "seed": int(cell["seed"]), **columns_of(Arm.parse(place["arm"]))}
-        with located(path):
-            rows += [{**about, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
+        cell = {name: place[name] for name in ("dataset", "model", "seed")}
+        reached, gold = (
+            read_table(paths.under(root, paths.TASK_ANSWERS, **cell, arm=arm), TASK_SCORES)
+            for arm in (place["arm"], "gold")
+        )
+        theirs = {key(row): row["value"] for row in gold.to_pylist()}
+        about = {**cell, "seed": int(place["seed"]), **columns_of(Arm.parse(place["arm"]))}
+        rows += [{**about, **row, "gold": theirs[key(row)]} for row in reached.to_pylist()]
     return {TASKS: rows}
