@@ -7,8 +7,7 @@ import pytest
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
-from mamushi_extras.evidence.predicted import Proxy, predictions
-from mamushi_extras.evidence.unigram import PRIOR
+from mamushi_extras.evidence.unigram import PRIOR, Proxy, predictions
 from mamushi_extras.tokens.masks import highest_spans
 
 N1, N2, V = 12, 14, 15

@@ -1,5 +1,7 @@
 """What retraining is predicted to do, and how alike the selectors rank."""
 
+from typing import Any
+
 from mamushi.config import grid
 from mamushi.config.kinds import Config, refuse, setting
 from mamushi.config.selectors import kind_of, ranked
@@ -39,36 +41,32 @@ def predict(
     settings: Predict,
     job: Job,
 ) -> None:
-    """Predict what retraining without each list would do, by a unigram model of what remains.
-    ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``."""
+    """Predict what retraining without each list would do, by a unigram model of what remains;
+    nothing where texts are too few. ``scores``, of texts or of tokens, are in the order of the
+    settings' ``selectors``."""
     from mamushi.data.labels import group_codes
     from mamushi.lm.tokens import read_tokens
-    from mamushi_extras.evidence.predicted import Proxy, predictions
     from mamushi_extras.evidence.schemas import PREDICTED
+    from mamushi_extras.evidence.unigram import Proxy, predictions
 
-    ranked_texts, held_out = (
+    texts, held_out = (
         read_tokens(tokens, examples, section, settings.max_length)
         for section in (INFERENCE, EVALUATION)
     )
-    has_held_out = len(set(held_out.domains)) == 2
-    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
-    rows, reason = [], None
+    is_held_out = len(set(held_out.domains)) == 2
+    budgets, rows = sorted({0.0, 1.0, *map(float, settings.budgets)}), list[dict[str, Any]]()
+    asked = dict(zip(settings.selectors, scores, strict=True))
     try:
         groups = group_codes(parquet.ranked(examples, "group")["group"])
-        proxy = Proxy(ranked_texts, held_out if has_held_out else None, groups)
-    except UserError as error:
-        reason = error.problem
-    else:
-        for name, path in zip(settings.selectors, scores, strict=True):
-            if has_held_out or name not in settings.of_tokens:
-                kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
-                table = parquet.read_table(path, kind)
-                rows += [
-                    {**settings.cell, "selector": name, **row}
-                    for row in predictions(proxy, table, budgets)
-                ]
-    metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
-    parquet.write_table(out, PREDICTED, rows, metadata=metadata)
+        proxy = Proxy(texts, held_out if is_held_out else None, groups)
+    except UserError:
+        asked = {}
+    for name, path in asked.items():
+        if is_held_out or name not in settings.of_tokens:
+            kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
+            of_selector = predictions(proxy, parquet.read_table(path, kind), budgets)
+            rows += [{**settings.cell, "selector": name, **row} for row in of_selector]
+    parquet.write_table(out, PREDICTED, rows, metadata={"provenance": job.origin})
 
 
 def agreement(config: Config) -> Needs:
