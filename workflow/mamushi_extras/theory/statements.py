@@ -1,12 +1,10 @@
 """What the paper proves, measured on texts whose exact log-density ratio is known.
 
 The texts are the whole population: p1 has the same mass at each of n forget texts, and p2 = p1 e^-l
-with l the exact ratio, shifted by the log of E_p1[e^-l] so that p2 sums to 1. Then every
-divergence, risk and norm of the paper is a finite sum, and each statement has to hold to the last
-bits. Such a population has no density of l, whose largest value M Assumption "local score density"
-bounds. All that the proof asks of M is p1(|l - tau| <= t) <= 2 M t at t = delta + r_tau: M is the
-smallest number for which that holds, and the bound the least over delta, the theorem's tightest
-form.
+with l the exact ratio, so that every divergence, risk and norm of the paper is a finite sum. Such a
+population has no density of l, whose largest value M Assumption "local score density" bounds. All
+that the proof asks of M is p1(|l - tau| <= t) <= 2 M t at t = delta + r_tau: M is the smallest
+number for which that holds, and the bound the least over delta, the theorem's tightest form.
 
 Three of the paper's corollaries need a correction, and are not measured:
 
@@ -41,13 +39,13 @@ ROUNDING_ERROR = 1e-9
 """Nats by which sums of a few thousand terms may differ from what they are equal to."""
 
 _Row = dict[str, Any]
+TERMS = ("beta", "error", "tau_error", "delta", "margin", "largest_ratio")
 
 
 @dataclass(frozen=True)
 class Population:
-    """Forget texts as a population: l (n,), its estimate lhat (n,) within [-B, B], and the share
-    pi1 of the forget domain in what is trained on. ``p2`` (n,) are the masses of the retain domain,
-    1/n those of the forget domain."""
+    """Forget texts: l (n,), its estimate lhat (n,) within [-B, B], and the share pi1 of the forget
+    domain in what is trained on. Masses are ``p2`` (n,) and those of the forget domain 1/n."""
 
     ratio: Doubles
     estimate: Doubles
@@ -55,8 +53,8 @@ class Population:
 
     @classmethod
     def of(cls, ratio: Doubles, estimate: Doubles, pi1: float) -> Population:
-        """Return the population of texts with these log ratios, both shifted so that p2 sums to 1;
-        the estimate is clipped at B, as Lemma "BCE regret to L1" asks."""
+        """Return texts with these log ratios, both shifted so that p2 sums to 1; the estimate is
+        clipped at B, as Lemma "BCE regret to L1" asks."""
         shift = math.log(np.exp(-ratio).mean())
         bound = float(np.abs(ratio + shift).max())
         return cls(ratio + shift, np.clip(estimate + shift, -bound, bound), pi1)
@@ -95,8 +93,7 @@ class Population:
 def tables(
     root: Path, cells: Iterable[Mapping[str, Any]], budgets: Sequence[float], selector: str
 ) -> dict[Table, list[_Row]]:
-    """Return the table of cells whose exact ratio is known: what the paper proves beside its
-    bounds."""
+    """Return the table of cells whose exact ratio is known."""
     rows: list[_Row] = []
     for cell in cells:
         calibrated = paths.under(root, paths.CALIBRATED, **cell)
@@ -121,12 +118,10 @@ def theory_rows(population: Population, budgets: Iterable[float]) -> list[_Row]:
 
 
 def _row(statement: str, measured: float, limit: float, **terms: float | None) -> _Row:
-    """Return a row; how loose a bound is means nothing where what it bounds is rounding."""
-    names = ("beta", "error", "tau_error", "delta", "margin", "largest_ratio")
-    row = {**dict.fromkeys(names), "statement": statement, "measured": measured, "bound": limit}
-    row["holds"] = bool(measured <= limit + ROUNDING_ERROR)
-    row["loose"] = limit / measured if measured > ROUNDING_ERROR < limit else None
-    return {**row, **terms}
+    # How loose a bound is means nothing where what it bounds is rounding.
+    loose = limit / measured if measured > ROUNDING_ERROR < limit else None
+    row = {"statement": statement, "measured": measured, "bound": limit, "loose": loose}
+    return {**dict.fromkeys(TERMS), **row, "holds": measured <= limit + ROUNDING_ERROR, **terms}
 
 
 def some_texts(population: Population) -> Population:
@@ -148,10 +143,10 @@ def _all_sets(population: Population) -> Iterator[_Row]:
     constant = values - np.stack([sets @ phi_values / n, sets @ (few.p2 * phi_values)])
     of_budget = np.stack([constant[:, sizes == k][:, 0] for k in range(n + 1)], axis=1)[:, sizes]
     yield _row("decomposition", float(np.abs(constant - of_budget).max()), 0.0)
-    better = values[0] > best[0][sizes] + ROUNDING_ERROR
-    yield _row("optimal_removal", float(better.sum()), 0.0)
-    better = values[1] < best[1][sizes] - ROUNDING_ERROR
-    yield _row("optimal_preservation", float(better.sum()), 0.0)
+    removal = values[0] > best[0][sizes] + ROUNDING_ERROR
+    preservation = values[1] < best[1][sizes] - ROUNDING_ERROR
+    yield _row("optimal_removal", float(removal.sum()), 0.0)
+    yield _row("optimal_preservation", float(preservation.sum()), 0.0)
 
 
 def _excess_risk(population: Population) -> float:
@@ -164,19 +159,22 @@ def _excess_risk(population: Population) -> float:
     return max(risk(population.estimate) - risk(population.ratio), 0.0)
 
 
+def _error_by_risk(population: Population) -> float:
+    return score_error_constant(population.bound) * math.sqrt(_excess_risk(population))
+
+
 def _risks(population: Population) -> Iterator[_Row]:
     """Measure the cross-entropy: Lemma "BCE, general priors", Proposition "BCE regret" and Lemma
     "BCE regret to L1"."""
-    ratio, p2, bound = population.ratio, population.p2, population.bound
+    ratio, p2, error = population.ratio, population.p2, population.error
     first, second = population.pi1 / len(ratio), (1.0 - population.pi1) * p2
     probability = 1.0 / (1.0 + np.exp(-(ratio + log_odds(population.pi1))))
     gradient = probability * (first + second) - first
     yield _row("bce_minimum", float(np.abs(gradient).max()), 0.0)
-    regret = _excess_risk(population)
-    difference = abs(regret - bce_regret(ratio, population.estimate, p2))
-    yield _row("bce_regret", difference, 0.0)
-    error, limit = population.error, score_error_constant(bound) * math.sqrt(regret)
-    yield _row("l1_from_bce", error, limit, error=error, largest_ratio=bound)
+    difference = _excess_risk(population) - bce_regret(ratio, population.estimate, p2)
+    yield _row("bce_regret", abs(difference), 0.0)
+    terms = {"error": error, "largest_ratio": population.bound}
+    yield _row("l1_from_bce", error, _error_by_risk(population), **terms)
 
 
 def _transferred(population: Population, k: int) -> Iterator[_Row]:
@@ -186,9 +184,8 @@ def _transferred(population: Population, k: int) -> Iterator[_Row]:
     best, chosen = population.top(ratio, k), population.top(estimate, k)
     tau = float(ratio[best].min())
     tau_error = abs(float(estimate[chosen].min()) - tau)
-    by_risk = score_error_constant(bound) * math.sqrt(_excess_risk(population))
     (removed, harm), (removed_hat, harm_hat) = population.divergences(np.array([best, chosen])).T
-    for name, error in (("transfer", population.error), ("bce", by_risk)):
+    for name, error in (("transfer", population.error), ("bce", _error_by_risk(population))):
         mass, delta = window_bound(np.abs(ratio - tau), error, tau_error)
         terms = {"error": error, "tau_error": tau_error, "delta": delta, "largest_ratio": bound}
         if delta is not None:
@@ -202,10 +199,9 @@ def _transferred(population: Population, k: int) -> Iterator[_Row]:
 
 def transfer(mass: float, bound: float, pi1: float) -> tuple[float, float]:
     """Bound what an estimated region loses of removal, phi_B ``mass`` with phi_B = log(1 + pi1/pi2
-    e^B), and of preservation, pi1/pi2 ``mass`` (Theorem "transfer", for any pi1 in (0, 1));
-    ``mass`` bounds p1 of what is in one of the regions alone."""
-    highest = float(phi(np.asarray(bound, dtype=np.float64), pi1))
-    return highest * mass, pi1 / (1.0 - pi1) * mass
+    e^B), and of preservation, pi1/pi2 ``mass`` (Theorem "transfer"); ``mass`` bounds p1 of what is
+    in one of the regions alone."""
+    return float(phi(np.asarray(bound), pi1)) * mass, pi1 / (1.0 - pi1) * mass
 
 
 def bce_regret(l2: Array, estimated2: Array, weights2: Array) -> float:
