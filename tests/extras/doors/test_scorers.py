@@ -12,7 +12,7 @@ from mamushi_extras.doors.saving import fit_stack, save_scorer, task_of_all
 from mamushi_extras.doors.scorers import read_scorer
 from mamushi_extras.unlabelled.screen import rarity_of
 from mamushi_extras.words.ngrams import count_ngrams
-from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
+from mamushi_extras.words.stacking import combine, inner_scores, stacked_logits
 from tests.support.lab import WORDS
 
 SETTINGS = {"folds": 5, "fit_sample": None, "prior": 10.0, "ngrams_prior": 30.0}
@@ -46,17 +46,15 @@ def test_it_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path) -> No
     """By its own functions, of texts and others in one pool."""
     scores = read_scorer(saved(tmp_path / "a.safetensors")).scores(NEW)
     x = rarity_of(COMPONENTS.rarity).transform(count_words(NEW)[:, COMPONENTS.words])
-    members = [embedding(10.0), *(ngrams(of, 30.0) for of in count_ngrams([*TEXTS, *NEW]))]
-    task = task_of_all(POOL, None, 7)
-    inner = inner_scores(task, members, 5)
+    task, counts = task_of_all(POOL, None, 7), count_ngrams([*TEXTS, *NEW])
+    inner = inner_scores(task, stacked_logits(task, counts, SETTINGS), 5)
     both = replace(
         task,
         embeddings=np.vstack([VECTORS, x @ COMPONENTS.directions.T]),
         forget=np.append(FORGET, np.zeros(len(NEW), bool)),
         held_out=np.arange(300, 300 + len(NEW)),
     )
-    logits = np.stack([member([both])[0] for member in members], axis=1)
-    expected = combine(inner, FORGET, logits)
+    expected = combine(inner, FORGET, stacked_logits(both, counts, SETTINGS)(both))
     assert np.ptp(expected) > 2
     said = ~np.isnan(scores)
     np.testing.assert_allclose(scores[said], expected[said], atol=1e-4)

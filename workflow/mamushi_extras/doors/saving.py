@@ -26,7 +26,13 @@ from mamushi.selection.scores import read_pool
 from mamushi_curate.vectors.word_vectors import WordComponents, fit_components
 from mamushi_extras.doors.scorers import KINDS
 from mamushi_extras.words.ngrams import count_ngrams
-from mamushi_extras.words.stacking import combine, embedding, fit_standardised, inner_scores, ngrams
+from mamushi_extras.words.stacking import (
+    MEMBERS,
+    combine,
+    fit_standardised,
+    inner_scores,
+    stacked_logits,
+)
 
 Weights = dict[str, NDArray[Any]]
 
@@ -48,15 +54,11 @@ def fit_stack(
     """Fit ``stack`` to all examples of a pool, whose vectors are the ``components`` of its words:
     the weight of a vector becomes one of every word."""
     task = task_of_all(pool, settings["fit_sample"], seed)
-    forget, prior, counts = (
-        task.forget[task.train],
-        settings["ngrams_prior"],
-        count_ngrams(pool.texts),
-    )
-    members = [embedding(settings["prior"]), *(ngrams(of_kind, prior) for of_kind in counts)]
-    scores = inner_scores(task, members, settings["folds"])
+    forget, counts = task.forget[task.train], count_ngrams(pool.texts)
+    scores = inner_scores(task, stacked_logits(task, counts, settings), settings["folds"])
     # What the sum of members is where all are 0, and where one of them is 1.
-    at_zero, *at_one = combine(scores, forget, np.vstack([np.zeros(3), np.eye(3)]))
+    ends = np.vstack([np.zeros(MEMBERS), np.eye(MEMBERS)])
+    at_zero, *at_one = combine(scores, forget, ends)
     factors = np.array(at_one) - at_zero
 
     model, mean, scale = fit_standardised(task, settings["prior"])
@@ -68,7 +70,7 @@ def fit_stack(
         training, tfidf = of_kind[task.train], TfidfTransformer(sublinear_tf=True)
         columns = np.unique(training.indices)
         x = tfidf.fit_transform(training[:, columns])
-        model = linear.logistic(x, forget, prior, "liblinear", 1e-2)
+        model = linear.logistic(x, forget, settings["ngrams_prior"], "liblinear", 1e-2)
         terms.append((columns, tfidf.idf_, factor * model.coef_[0].astype(np.float64)))
         intercept += factor * float(model.intercept_[0])
     saved: Weights = {"intercept": np.array([intercept])}

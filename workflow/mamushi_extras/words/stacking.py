@@ -1,8 +1,9 @@
 """Several estimators combine by logits of examples that none of them has seen, made within a task:
 stacking (Wolpert, 1992; van der Laan et al., 2007)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,8 @@ from mamushi.selection.linear import decide, logistic
 from mamushi_extras.words.ngrams import tfidf
 
 INNER = 2**32 - 4  # Sets the seed of the inner folds apart from those of other draws.
+MEMBERS = 3
 VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
-Member = Callable[[Sequence[Task]], Sequence[Doubles]]
-"""An estimator, which gives the held-out logits of each task, in their order."""
 
 
 def fit_standardised(
@@ -35,50 +35,38 @@ def fit_standardised(
     return model, mean, scale
 
 
-def embedding(prior: float) -> Member:
-    """Return the member that estimates by the standardised embedding."""
+def stacked_logits(
+    task: Task, counts: Sequence[sparse.csr_matrix], settings: Mapping[str, Any]
+) -> Callable[[Task], Doubles]:
+    """Return what fits to the training rows of tasks within ``task``, and gives the logits
+    (held_out, members) by the embedding and by the tf-idf of each of the ``counts`` (n, d).
+    Frequencies, which take no label, are those of all training texts of ``task``."""
+    rows = np.union1d(task.train, task.held_out)
+    weighed = [tfidf(matrix, task.train, [rows])[0] for matrix in counts]
 
-    def logits(task: Task) -> Doubles:
-        model, mean, scale = fit_standardised(task, prior)
-        return task.score_held_out(
-            lambda rows: decide(model, (task.embeddings[rows] - mean) / scale)
-        )
+    def logits(of: Task) -> Doubles:
+        model, mean, scale = fit_standardised(of, settings["prior"])
+        members = [
+            of.score_held_out(lambda held: decide(model, (of.embeddings[held] - mean) / scale))
+        ]
+        train, held = (np.searchsorted(rows, places) for places in (of.train, of.held_out))
+        how = (settings["ngrams_prior"], "liblinear", 1e-2)
+        for x in weighed:
+            members.append(decide(logistic(x[train], of.forget[of.train], *how), x[held]))
+        return np.stack(members, axis=1)
 
-    return lambda tasks: [logits(task) for task in tasks]
-
-
-def ngrams(counts: sparse.csr_matrix, prior: float) -> Member:
-    """Return the member that estimates by tf-idf of n-grams, of which there are ``counts`` (n, d).
-    Frequencies, which take no label, are those of all training texts of the tasks."""
-
-    def estimate(tasks: Sequence[Task]) -> list[Doubles]:
-        train = np.unique(np.concatenate([task.train for task in tasks]))
-        rows = np.union1d(train, np.concatenate([task.held_out for task in tasks]))
-        (x,) = tfidf(counts, train, [rows])
-        logits = []
-        for task in tasks:
-            train_rows, held_rows = (np.searchsorted(rows, p) for p in (task.train, task.held_out))
-            model = logistic(x[train_rows], task.forget[task.train], prior, "liblinear", 1e-2)
-            logits.append(decide(model, x[held_rows]))
-        return logits
-
-    return estimate
+    return logits
 
 
-def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
+def inner_scores(task: Task, logits: Callable[[Task], Doubles], folds: int) -> Doubles:
     """Cross-fit members within a task: the logits (n, members) of its training examples, each by an
     estimator that has not seen it."""
-    forget = task.forget[task.train]
-    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.groups_of_train)
-    # Standardised by all training examples of the fold, which takes no label: once for all of them.
-    tasks = [
-        replace(task, train=task.train[inner != i], held_out=task.train[inner == i])
-        for i in range(folds)
-    ]
-    scores = np.full((len(forget), len(members)), np.nan)
-    for m, member in enumerate(members):
-        for i, logits_held in enumerate(member(tasks)):
-            scores[inner == i, m] = logits_held
+    forget, seed = task.forget[task.train], derive_seed(task.seed, INNER)
+    inner = stratified_folds(forget, folds, seed, task.groups_of_train)
+    scores = np.full((len(forget), MEMBERS), np.nan)
+    for i in range(folds):
+        rows = {"train": task.train[inner != i], "held_out": task.train[inner == i]}
+        scores[inner == i] = logits(replace(task, **rows))
     return scores
 
 

@@ -24,18 +24,15 @@ class Settings(CrossFitted):
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``."""
-    import numpy as np
-
     from mamushi.selection.crossfit import Fit, Task, cross_fit
     from mamushi_extras.words.ngrams import count_ngrams
-    from mamushi_extras.words.stacking import combine, embedding, inner_scores, ngrams
+    from mamushi_extras.words.stacking import combine, inner_scores, stacked_logits
 
-    members = [embedding(settings["prior"])]
-    members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool.texts)]
+    counts = count_ngrams(pool.texts)
 
     def estimate(task: Task) -> Fit:
-        scores = inner_scores(task, members, settings["folds"])
-        logits = np.stack([member([task])[0] for member in members], axis=1)
-        return combine(scores, task.forget[task.train], logits), {}
+        logits = stacked_logits(task, counts, settings)
+        scores = inner_scores(task, logits, settings["folds"])
+        return combine(scores, task.forget[task.train], logits(task)), {}
 
     return cross_fit(pool, settings, seed, estimate, "stack")
