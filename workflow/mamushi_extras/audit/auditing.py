@@ -22,20 +22,15 @@ Ints = NDArray[np.int64]
 UNSURE = "unsure"
 
 TAIL = (1 - 0.95) / 2
-DRAWS = 20_000
-"""Of the number of texts of the domain in each stratum, for an interval."""
-STRATUM_FLOOR = 4
-"""One answer in so many is spread evenly over the strata, so that a surprise in the depths is
-seen."""
-NEAR = 6
-"""The stratum below the list's end has at most one in so many of the texts that are kept."""
+DRAWS = 20_000  # Of the number of texts of the domain in each stratum, for an interval.
+STRATUM_FLOOR = 4  # One answer in so many is spread evenly over the strata, for surprises.
+NEAR = 6  # The stratum below the list's end has at most one in so many of the kept texts.
 QUANTITIES = {
     "precision": "of the list is of the domain",
     "recall": "of the domain is on the list",
     "before": "of all texts is of the domain",
     "after": "of what is kept is of the domain",
 }
-"""The shares that are estimated, in words."""
 
 
 def strata_of(ranked: pd.DataFrame) -> pd.DataFrame:
@@ -109,10 +104,9 @@ def estimates(
     sizes, listed = strata["texts"].to_numpy(), strata["listed"].to_numpy()
 
     def drawn(seen: Doubles, shift: int) -> Doubles:
-        """Draw each stratum's number of texts of the domain (DRAWS, h). Of the texts that nobody
-        read it is beta-binomial, since that is how the order statistics of a sample without
-        replacement are distributed: with a shift of 0 it is the exact distribution of the lower
-        limit, of 1 of the upper one."""
+        """Draw each stratum's number of texts of the domain (DRAWS, h): of those that nobody read
+        it is beta-binomial, as order statistics of a sample without replacement, with a shift of 0
+        for the exact distribution of the lower limit, of 1 for the upper one."""
         a, b = seen + shift, read - seen + 1 - shift
         share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (DRAWS, len(read)))
         share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))

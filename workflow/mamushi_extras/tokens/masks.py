@@ -12,8 +12,7 @@ from mamushi.data.groups import GroupCodes
 from mamushi.lm.tokens import TokenSet
 
 ScoresByText = list[NDArray[np.float32] | None]
-"""Of each text the scores of its predicted tokens: not of the first, nor of what does not count.
-None of a retain text that a selector does not score."""
+"""Of each text the scores of its predicted tokens; None where a selector gives none."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
 
 
 def digest_of_spans(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the SHA-256 of the rows of a table ``spans``: id, start and stop of each with spaces
-    between them, followed by a newline."""
+    """Return the SHA-256 of the rows of a table ``spans``, a line each."""
     lines = (f"{row['id']} {row['start']} {row['stop']}\n" for row in rows)
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -48,12 +48,9 @@ def mask_manifest(
     compared: str | None,
 ) -> dict[str, Any]:
     """Return what is known of the mask at a budget of a ranking that ``separates``, with the scores
-    of its ``refits``; ``compared`` says why it is there for comparison alone, if so.
-
-    ``retain_tokens`` is the share of the retain texts' tokens that score as high as the mask, with
-    its upper bound by texts or their ``groups``; ``also_retain`` the share of the mask that as many
-    of them would have put there. Both are null where a retain text has no score.
-    """
+    of its ``refits``; ``compared`` says why it is a comparison. ``retain_tokens`` is the share of
+    the retain texts' tokens that score as high as the mask, with its upper bound by texts or their
+    ``groups``; ``also_retain`` the share of the mask that as many of them would have put there."""
     forget = np.asarray(texts.domains == FORGET)
     rows, ids = np.flatnonzero(forget).tolist(), texts.ids[forget].tolist()
     by_text, retain = _of(scores, forget), _of(scores, ~forget)

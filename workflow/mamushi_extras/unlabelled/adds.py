@@ -1,40 +1,32 @@
 """What this room adds to the core: a corpus that nobody labelled, ranked by examples beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Added
 from mamushi.config.selectors import scores_both
 from mamushi.config.sources import unlabelled
 
-if TYPE_CHECKING:
-    from mamushi.data.raw import Raw
-    from mamushi.selection.pool import Pool
 
-
-def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Raw]]:
+def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Read a corpus with the examples beside it, or what a screen lets through, and say which of
     its texts a blocklist hits."""
-    if not unlabelled(settings):
-        return {}
 
-    def read(settings: Mapping[str, Any]) -> Raw:
+    def read(settings: Mapping[str, Any]) -> Any:
         from mamushi_extras.unlabelled.like import read_corpus_rows
 
         return read_corpus_rows(settings)
 
-    def mark(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+    def mark(raw: Any, settings: Mapping[str, Any]) -> Any:
         from mamushi_extras.unlabelled.like import mark_hits
 
         return mark_hits(raw, settings)
 
-    return {"read": read, "mark": mark}
+    return {"read": read, "mark": mark} if unlabelled(settings) else {}
 
 
-def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
+def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Any:
     """Give a pool what a screen said of the words of each text, by a fit without it."""
     if "screened" not in metadata or pool.texts is None:
         return pool
@@ -46,9 +38,8 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield what such a corpus has no use for: it takes rankings of texts with a score of each."""
-    corpora = [name for name, dataset in full["datasets"].items() if unlabelled(dataset)]
-    for name in corpora:
-        dataset = full["datasets"][name]
+    corpora = {name: one for name, one in full["datasets"].items() if unlabelled(one)}
+    for name, dataset in corpora.items():
         if dataset.get("retain") is not None:
             yield f"datasets.{name}.retain: is not allowed beside examples; use forget.unlike"
         if dataset.get("windows") and any(map(dataset["forget"].get, ("screen", "screened"))):

@@ -5,13 +5,11 @@ p2.
 
 *From above.* P_C(s >= t) >= a P_1(s >= t), so a is at most the least ratio of the two (Blanchard et
 al. 2010; Garg et al. 2021), whatever p2 is: Clopper and Pearson (1934) at a few t, by Bonferroni.
-*From below* nothing follows, but with a sample of p2: it bounds 1 - a from above in the same way.
-Each holds where its sample was drawn at random, which nothing in the corpus shows: the user says
-it.
+*From below* a sample of p2 bounds 1 - a in the same way. The user says which was drawn at random.
 
 *A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are rho (a + (1 - a) exp(-b
 - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009). Maximum likelihood gives
-b, c and, where nothing else does, a guess at a.
+b, c and a guess at a.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,14 +24,10 @@ from mamushi.selection.arrays import Doubles
 
 ALL = (1.0, 1.0, 1.0)
 NONE = np.empty(0)
-FEWEST_TO_ESTIMATE = 20
-"""Texts that are wanted below which they bound nothing."""
-THRESHOLDS = 5
-"""At which the share is bounded, so that as many examples lie between two of them."""
-OF_EXAMPLES = 0.8
-"""Of the error that is allowed, what is spent on the examples: they are the smaller sample."""
-ERROR = 0.025
-"""At each end of an interval."""
+FEWEST_TO_ESTIMATE = 20  # Texts that are wanted, below which they bound nothing.
+THRESHOLDS = 5  # Between which lie as many examples.
+OF_EXAMPLES = 0.8  # Of the error, what is spent on the examples: they are the smaller sample.
+ERROR = 0.025  # At each end of an interval.
 LIKE, UNLIKE = "like", "unlike"
 FAIR = (LIKE, UNLIKE)
 """What may be a fair sample: examples of the domain, of it, and texts to keep, of the rest."""
@@ -47,8 +41,7 @@ UNBOUNDED = (
     f"not be of their domain; {FEWEST_TO_ESTIMATE} texts of --unlike that were drawn at random "
     "from what is wanted, which --fair unlike says, bound it from below"
 )
-PRIORS = np.linspace(-7.0, 3.0, 11)
-"""Logits of a share at which the other two parameters are fitted first."""
+PRIORS = np.linspace(-7.0, 3.0, 11)  # Logits of a share at which the others are fitted first.
 
 
 class DomainShare(NamedTuple):

@@ -1,24 +1,16 @@
 """What this room adds to the core: long documents are ranked by their windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mamushi.config.complete import used
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.sources import unlabelled
 
-if TYPE_CHECKING:
-    from mamushi.data.raw import Raw
-    from mamushi.selection.pool import Pool
-    from mamushi_curate.listed import ListedTexts
-
 
 class Windows(Section):
-    """Parts into which long documents are divided, each of which is embedded, scored and trained on
-    as a text of its own. Choose them no longer than `embedding.max_length` tokens. Null divides
-    none."""
+    """Parts of long documents, each of which is embedded, scored and trained on as a text. Choose
+    them no longer than `embedding.max_length` tokens. Null divides none."""
 
     words: Count = key(100, "Most words in a window.")
     action: Literal["remove", "cut"] = key(
@@ -26,10 +18,10 @@ class Windows(Section):
     )
 
 
-def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Raw]]:
+def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Divide the documents of a table into windows."""
 
-    def divide(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+    def divide(raw: Any, settings: Mapping[str, Any]) -> Any:
         from mamushi_extras.windows.windows import divide
 
         return divide(raw, settings["windows"], not unlabelled(settings))
@@ -37,7 +29,7 @@ def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Raw]]:
     return {"divide": divide} if settings.get("windows") else {}
 
 
-def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
+def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Any:
     """Fit and score windows that have the labels of their documents by these."""
     windows = metadata.get("windows")
     if not windows or not windows["labelled"]:
@@ -47,7 +39,7 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     return with_document_steps(pool, windows["action"] == "remove")
 
 
-def removal_list(listed: ListedTexts) -> ListedTexts:
+def removal_list(listed: Any) -> Any:
     """Take a list of windows for what is cut, or for the documents that go."""
     if not (listed.rows or {}).get("windows"):
         return listed

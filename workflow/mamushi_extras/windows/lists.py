@@ -8,8 +8,7 @@ from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
 
 def as_window_list(listed: ListedTexts) -> ListedTexts:
-    """Return a list of windows as those that are cut, or the documents that go for them. ``rows``
-    of the list say how documents were divided."""
+    """Return a list of windows as those that are cut, or the documents that go for them."""
     divided = (listed.rows or {})["windows"]
     windows = defaultdict[str, dict[WindowSpan, str]](dict)
     for window, ranked in listed.texts.items():

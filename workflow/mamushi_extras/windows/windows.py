@@ -19,8 +19,7 @@ from mamushi.selection.crossfit import Task
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
 
-BREAK = re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*")
-"""What stands between two paragraphs."""
+BREAK = re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*")  # Between two paragraphs.
 WindowSpan = tuple[int, int]
 DOCUMENT = "document"
 """Column of a pool: codes of the documents that the examples are windows of."""
@@ -30,10 +29,8 @@ RIDGE = 0.1  # Of what chooses windows, where a standardised column has the vari
 def window_spans(text: str, words: int) -> Iterator[WindowSpan]:
     """Iterate over the windows of a text: the first character of each, and the one behind its last.
 
-    No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
-    windows as can be, all of about the same length. White space belongs to what stands before it,
-    so that none is left of what is cut. Of scripts without spaces, the words are those of
-    ``scripts``.
+    A paragraph of more than ``words`` is divided into as few windows as can be, all of about the
+    same length. White space belongs to what stands before it, so that none is left of what is cut.
     """
     edges = [0, *(match.end() for match in BREAK.finditer(text)), len(text)]
     for start, stop in pairwise(edges):
@@ -72,10 +69,9 @@ class DocumentRows(Raw):
 
 
 def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
-    """Return the windows of documents as rows, which have the label and the group of theirs; what
-    lies beside a corpus that nobody labelled, and is of the domain, is one window. So is a text
-    without words, which is left to be counted as empty. Raises ``UserError`` where conversations
-    would be cut."""
+    """Return the windows of documents as rows, which have the label and the group of theirs; an
+    example beside a corpus that nobody labelled is one window, and so is a text without words.
+    Raises ``UserError`` where conversations would be cut."""
     is_cut = settings["action"] == "cut"
     if is_cut and "part" in raw.extra_metadata:
         do = "leave cut out: then conversations go as a whole"
@@ -83,24 +79,24 @@ def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     check_unique(raw.ids, raw.places)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
-        windows = window_spans(text, settings["words"])
         is_example = not labelled and raw.forget[row]
-        for start, stop in (not is_example and [*windows]) or [(0, len(text))]:
+        windows = [] if is_example else [*window_spans(text, settings["words"])]
+        for start, stop in windows or [(0, len(text))]:
             rows.append(row)
             ids.append(f"{raw.ids[row]}#{start}-{stop}")
             texts.append(text[start:stop])
     groups = raw.group or raw.ids
     group = [groups[row] or raw.ids[row] for row in rows]
     metadata = {**raw.extra_metadata, "windows": {**settings, "labelled": labelled}}
-    divided = raw.take(np.array(rows), ids=ids, texts=texts, group=group, extra_metadata=metadata)
     # No template is of a part of a conversation.
-    divided = replace(divided, labels={n: c for n, c in divided.labels.items() if n != TURNS})
+    raw = replace(raw, labels={n: c for n, c in raw.labels.items() if n != TURNS})
+    divided = raw.take(np.array(rows), ids=ids, texts=texts, group=group, extra_metadata=metadata)
     return divided if is_cut or not labelled else DocumentRows(**vars(divided))
 
 
 def with_document_steps(pool: Pool, removes: bool) -> Pool:
-    """Return a pool of windows that have the labels of their documents, which are fitted on as
-    ``keep_best_windows`` says; where documents go as a whole (``removes``), they are scored."""
+    """Return a pool of windows that have the labels of their documents; where documents go as a
+    whole (``removes``), they are scored."""
     codes = np.unique([document_of(name) for name in pool.ids], return_inverse=True)[1]
     return replace(
         pool,
@@ -111,11 +107,10 @@ def with_document_steps(pool: Pool, removes: bool) -> Pool:
 
 
 def score_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
-    """Give each window the score of its document: log mean exp(score) of its windows. If one window
-    of n is of p1, any of them, and the others are of p2, that is log p1/p2 of the document.
-
-    By chance it is that of the first window, or short documents would be drawn to either end. Of an
-    order, a document takes the place of the first of its windows."""
+    """Give each window the score of its document: log mean exp(score) of its windows, which is log
+    p1/p2 of the document, if any one window of it is of p1 and the others are of p2. By chance it
+    is that of the first window, or short documents would be drawn to either end. In an order, a
+    document takes the place of the first of its windows."""
     documents = pool.columns[DOCUMENT]
     window_scores, order = scored.scores, scored.order
     _, first, size = np.unique(documents, return_index=True, return_counts=True)
@@ -144,10 +139,8 @@ def keep_best_windows(task: Task, pool: Pool) -> Task:
         x, is_forget = task.features(fitted).astype(np.float64), task.forget[fitted]
         with threadpool_limits(limits=1):
             within = np.atleast_2d(np.cov(x.T)) + RIDGE * np.eye(x.shape[1])
-            weights = np.linalg.solve(
-                within, x[is_forget].mean(axis=0) - x[~is_forget].mean(axis=0)
-            )
-            scores[half == chosen_half] = task.features(chosen) @ weights
+            apart = x[is_forget].mean(axis=0) - x[~is_forget].mean(axis=0)
+            scores[half == chosen_half] = task.features(chosen) @ np.linalg.solve(within, apart)
     # People may have called single windows harmless.
     scores[~forget] = -np.inf
     order = np.lexsort((-scores, documents[task.train]))

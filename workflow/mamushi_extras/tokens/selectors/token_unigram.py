@@ -37,10 +37,8 @@ class Settings(Section):
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
-    """Out-of-fold log ratios, in nats; 0 for a token that no other text has.
-
-    Raises ``UserError`` when a domain has too few texts for the folds.
-    """
+    """Out-of-fold log ratios, in nats; 0 for a token that no other text has. Raises ``UserError``
+    when a domain has too few texts for the folds."""
     import numpy as np
 
     from mamushi.selection.folds import stratified_folds
@@ -53,11 +51,9 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     both += token_counts(texts, np.ones(len(texts), dtype=bool), size)
     scores: ScoresByText = [None] * len(texts)
     for number in range(settings["folds"]):
-        ratio = log_ratio(both - token_counts(texts, fold == number, size), prior).astype(
-            np.float32
-        )
+        ratio = log_ratio(both - token_counts(texts, fold == number, size), prior)
         for place in np.flatnonzero(fold == number).tolist():
-            scores[place] = ratio[texts[place][texts.places_of(place)]]
+            scores[place] = ratio[texts[place][texts.places_of(place)]].astype(np.float32)
     return scores
 
 
