@@ -113,7 +113,7 @@ Held = Iterator[tuple[str, Any, float]]
 
 def certain_and_wanted(seed: int, certain: int, wanted: int) -> Held:
     corpus, domain = made(0.2, seed, wanted, certain)
-    for k in (150, 600) if corpus.bounded else ():
+    for k in (150, 600) if corpus.of_unknown.high is not None else ():
         precision, recall = corpus.holds(k)
         caught = domain[corpus.order[:k]].sum()
         yield "precision", precision, caught / k
@@ -140,7 +140,7 @@ def answered(seed: int) -> Held:
     assert again.certain.sum() == 5 + (yes & ~corpus.examples).sum()
     assert again.certain[again.order[: again.certain.sum()]].all()
     assert not (again.answered & ~domain)[again.order].any()
-    if again.bounded:
+    if again.of_unknown.high is not None:
         yield "share", again.share(), domain[corpus.inside].mean()
         yield "precision", again.holds(200)[0], domain[again.order[:200]].mean()
 
