@@ -13,9 +13,8 @@ INFLUENCE_KINDS = ("influence", "token_influence")
 
 
 class Influenced(Section):
-    """How the influence of texts and tokens on other texts is measured, for the selectors
-    `influence` and `token_influence`: along the training of beta 0, which is done again, or at the
-    weights of a model that was contaminated before."""
+    """How the selectors `influence` and `token_influence` measure it: along the training of beta 0,
+    which is done again, or at the weights of a model that was contaminated before."""
 
     points: Count = key(3, "Evenly spaced points of the training; the last is its end.")
     batches: Count = key(
@@ -35,15 +34,14 @@ def by_influence(config: Mapping[str, Any]) -> list[str]:
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Check that there are weights at which to measure, and labelled texts to be targets."""
-    names = by_influence(full)
     for where, axes in comparisons(full):
         vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
         corpora = [name for name in axes["datasets"] if unlabelled(full["datasets"][name])]
-        for place, name in enumerate(axes["selectors"]):
-            at = f"{where}.selectors[{place}]: {name!r} is not allowed with"
-            if name in names and vectors and kind_of(full, name).unit == "texts":
+        for name in sorted({*axes["selectors"]} & {*by_influence(full)}):
+            at = f"{where}.selectors: {name!r} is not allowed with"
+            if vectors and kind_of(full, name).unit == "texts":
                 yield f"{at} models.{vectors[0]}, which has vectors and no weights"
-            if name in names and corpora:
+            if corpora:
                 yield f"{at} datasets.{corpora[0]}, which nobody labelled"
 
 

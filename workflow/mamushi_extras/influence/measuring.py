@@ -220,9 +220,8 @@ def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]
 def draw_by_fold(
     pool: TokenPool, most: int, seed: int
 ) -> tuple[NDArray[np.int16], dict[int, Targets]]:
-    """Return the fold (texts,) of each ranked text, and the targets of each fold, at most so many a
-    domain: all of fold 0 where the contamination section has texts to be targets, else of either
-    fold texts of the other. A group is in one fold. Raises ``UserError`` for too few texts."""
+    """Return the fold (texts,) of each ranked text, a group in one, and the targets of each fold:
+    texts of the contamination section or, where there is none, of the other fold."""
     texts = pool.texts
     if len(pool.contamination):
         return np.zeros(len(texts), np.int16), {0: draw_targets(pool.contamination, most, seed)}
@@ -242,7 +241,7 @@ def measure_at_weights(
 ) -> tuple[Doubles, dict[str, Any]]:
     """Return the influence of every predicted token of the texts on the targets of its fold,
     (predicted,), and what the table says of it, with the ``fold`` of each text, None where there is
-    one. Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``."""
+    one. Weights are left as they were."""
     texts, (folds, targets) = pool.texts, draw_by_fold(pool, most, seed)
     model.eval()
     objective = mean_nll_objective(model, texts, training, seed, accelerator, "influence")

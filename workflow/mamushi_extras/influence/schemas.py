@@ -1,16 +1,10 @@
 """The table of this room, and how it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mamushi.io.columns import table
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 TOKEN_INFLUENCE = table("""influence: How much a step of training on each token of the inference
 section would help with other forget texts, a row per text. The metadata have the points, the
@@ -23,9 +17,9 @@ influence float32[]: Of each token but the first, in nats: what a step on it alo
     summed over the points.""")
 
 
-def read_influence(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
-    """Return the influence of each text's tokens, in the order of ``ids``. Raises ``KeyError`` for
-    an id that was not measured."""
+def read_influence(path: Path, ids: Sequence[str]) -> list[Any]:
+    """Return the influence (predicted,) of each text's tokens, in the order of ``ids``. Raises
+    ``KeyError`` for an id that was not measured."""
     from mamushi.io.tables import read_table
 
     rows = read_table(path, TOKEN_INFLUENCE, ["id", "influence"])

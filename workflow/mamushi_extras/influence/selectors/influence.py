@@ -4,12 +4,9 @@ Score: the sum of a text's predicted tokens' influence: a long text counts for m
 training teaches most of the domain goes first; noise of the domain, which teaches nothing, last.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 REFITS = False
 FORESEEN = False
@@ -17,6 +14,4 @@ FORESEEN = False
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Score by the column of the pool. Raises ``KeyError`` where nothing was measured."""
-    from mamushi.selection.pool import Scored
-
     return Scored(pool.columns["influence"])

@@ -12,16 +12,11 @@ Where the pool has a column ``words``, as behind a screen, that is their logit. 
 have among its texts what an example drew in by words that it alone has, and score that too low.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config.kinds import Positive, key
 from mamushi.config.sections import CrossFitted
-
-if TYPE_CHECKING:
-    from mamushi.selection.crossfit import Fit, Task
-    from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
 
@@ -35,7 +30,7 @@ class Settings(CrossFitted):
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold sums of all examples; ``details`` as those of ``mamushi``."""
-    from mamushi.selection.crossfit import cross_fit
+    from mamushi.selection.crossfit import Fit, Task, cross_fit
     from mamushi.selection.linear import estimate_exactly
     from mamushi_curate.vectors.word_vectors import count_words
     from mamushi_extras.words.ngrams import estimate_ngrams
