@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.labels import TextProperties, places_of, read_texts
+from mamushi.data.labels import TextProperties, read_texts
 from mamushi.evaluation.intervals import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
@@ -63,11 +63,10 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        column, values = "deep" if deep else "nll", []
+        column, ids, values = "deep" if deep else "nll", self.held_out["id"], []
         for path in self.files(paths.NLL, arm=arm):
             table = read_table(path, schemas.NLL, ["id", column])
-            places = places_of(self.held_out["id"], table["id"])
-            values.append(table[column].take(pa.array(places)).to_numpy())
+            values.append(table[column].take(pc.index_in(ids, table["id"])).to_numpy())
         return np.array(values)
 
     def listed(self, ids: Any, selector: str, beta: str) -> NDArray[np.bool_]:

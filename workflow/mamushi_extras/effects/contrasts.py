@@ -25,7 +25,7 @@ from mamushi.evaluation.intervals import (
 )
 
 FEWEST_GROUPS = 20  # Of texts, below which nothing has an interval.
-FEWEST_SEEDS = FEWEST_ARMS = 4  # Below which no variance is pooled.
+FEWEST = 4  # Seeds and arms below which no variance is pooled.
 DOUBT = 0.25
 SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
@@ -78,10 +78,12 @@ class Effect:
         return {f"{name}{end}": finite_or_none(value) for end, value in ends.items()}
 
     def share_columns(self, name: str) -> dict[str, Any]:
-        """Return a share of the way to gold likewise, and where it ends beside gold, at 1."""
+        """Return a share of the way to gold likewise, where it ends beside gold, at 1, and the
+        reason."""
         place = "short of gold" if self.high < 1 else "not told from gold"
         place = OVERSHOOTS if self.low > 1 else place
-        return {**self.columns(name), f"{name}_beside_gold": None if np.isnan(self.low) else place}
+        beside = {f"{name}_beside_gold": None if np.isnan(self.low) else place}
+        return self.columns(name) | beside | {f"{name}_withheld": self.reason}
 
 
 def contrast(
@@ -188,18 +190,15 @@ def _level_at(errors: float, *parts: float) -> float:
 
 
 def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[float, float] | None:
-    """Return a variance over seeds that is pooled over arms, and its degrees of freedom.
-
-    ``by_seed`` (K, S): the mean NLL of K arms in S seeds, whose levels are taken out; ``apart``
-    (S,) is the difference that is asked for, whose variance is ``factor`` times an arm's. The
-    larger of the pooled and its own is returned. None below four seeds, where no test tells whether
-    arms spread alike (where one spreads thrice as much, coverage fell to 0.74), and where the test
-    of Brown and Forsythe (1974) or that of its own variance against the others' doubts it.
-    """
+    """Return the variance over seeds of a difference ``apart`` (S,), ``factor`` times an arm's that
+    is pooled over the mean NLL of K arms in S seeds, ``by_seed`` (K, S), or its own if that is
+    larger, and its degrees of freedom. None below four seeds, where no test tells whether arms
+    spread alike (where one spreads thrice as much, coverage fell to 0.74), and where the test of
+    Brown and Forsythe (1974) or that of its own variance against the others' doubts it."""
     from scipy.stats import f, levene
 
     arms, seeds = by_seed.shape
-    if seeds < FEWEST_SEEDS or arms < FEWEST_ARMS:
+    if min(arms, seeds) < FEWEST:
         return None
     variance = float(apart.var(ddof=1))
     level = by_seed.mean(axis=1, keepdims=True) + by_seed.mean(axis=0, keepdims=True)

@@ -112,7 +112,7 @@ def _recovered(
     gap, columns = cohort.contrast(rows, gold, start).columns(f"{column}_gap"), {}
     for selector, nll in means.items():
         share = cohort.contrast(rows, nll, start, (start, gold))
-        row = gap | share.share_columns(column) | {f"{column}_withheld": share.reason}
+        row = gap | share.share_columns(column)
         if selector != BASELINE and BASELINE in means:
             by_seed = (nll - means[BASELINE])[:, rows].sum(axis=-1) / tokens
             factor = 1 / len(lists[selector]) + 1 / len(lists[BASELINE])

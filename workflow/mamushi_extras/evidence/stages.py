@@ -9,7 +9,7 @@ from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.domains import EVALUATION, INFERENCE
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._io import parquet, schemas
+from mamushi.stages._io import parquet
 from mamushi.stages._models import Cell
 from mamushi.stages.analyses import frontier_budgets
 from mamushi.stages.publish import Needs, Published
@@ -23,13 +23,11 @@ def foreseen(config: Config) -> list[str]:
 
 
 class Predict(Cell):
-    """``max_length`` is where trainings cut texts, ``of_tokens`` are the selectors that rank tokens
-    and read the words by which one predicts without held-out texts."""
+    """Which lists, and ``max_length``, where trainings cut texts."""
 
     selectors: list[str] = setting(foreseen)
     budgets: list[float] = setting(frontier_budgets)
     max_length: int = setting("models.{model}.training.max_length")
-    of_tokens: list[str] = setting(lambda config: ranked(config, tokens=True))
 
 
 def predict(
@@ -62,9 +60,10 @@ def predict(
     except UserError:
         asked = {}
     for name, path in asked.items():
-        if is_held_out or name not in settings.of_tokens:
-            kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
-            of_selector = predictions(proxy, parquet.read_table(path, kind), budgets)
+        ranking = parquet.read_table(path, None)
+        # One that ranks tokens has read the words by which one predicts without held-out texts.
+        if is_held_out or "rank" in ranking.column_names:
+            of_selector = predictions(proxy, ranking, budgets)
             rows += [{**settings.cell, "selector": name, **row} for row in of_selector]
     parquet.write_table(out, PREDICTED, rows, metadata={"provenance": job.origin})
 

@@ -49,7 +49,7 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
             row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
             row["excess"] = float((regained - theirs).mean())
             row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
-            row |= share.share_columns("relearned") | {"relearned_withheld": share.reason}
+            row |= share.share_columns("relearned")
             row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
             row["why"] = None if seeds > 1 else "one seed: training again may change as much"
             yield row

@@ -229,12 +229,10 @@ def relapse(config: Config) -> Needs:
     """Return how fast the probed models, their starts and gold relearn, if any is to; their axes,
     and the endpoints that unlearning starts from, by model."""
     refuse(grid.hindrances(config, config["probe"]))
-    probe = grid.axes(config, "probe")
-    if config["probe"]["relearning"] is None:
-        probe["models"] = []
-    files = grid.expand(probe, paths.EXAMPLES) if probe["models"] else []
-    files += grid.expand(probe, paths.NLL, ["gold"])
-    starts = {model: arms.starting_endpoint(config, model) for model in probe["models"]}
+    probe, starts = grid.axes(config, "probe"), grid.starts(config, "probe")
+    if not starts or config["probe"]["relearning"] is None:
+        return [], {"grid": {**probe, "models": []}, "starts": {}}
+    files = grid.expand(probe, paths.EXAMPLES) + grid.expand(probe, paths.NLL, ["gold"])
     for model, start in starts.items():
         axes = {**probe, "models": [model]}
         files += grid.expand(axes, paths.PERPLEXITY, [start])
