@@ -69,10 +69,13 @@ def test_the_curve_is_that_of_models_fitted_to_what_remains(held):
 def test_masked_tokens_are_those_of_the_spans():
     own, held = texts(N1, N2, 0), texts(5, 6, 1)
     rng = np.random.default_rng(4)
-    scores = [rng.normal(size=n - 1).astype(np.float32) for n in own.lengths[:N1]]
-    ranking = pa.table({"id": own.ids[:N1], "score": pa.array(scores, pa.list_(pa.float32()))})
+    scores = [rng.normal(size=n - 1).astype(np.float32) for n in own.lengths]
+    columns = {"id": own.ids, "domain": own.domains}
+    ranking = pa.table({**columns, "score": pa.array(scores, pa.list_(pa.float32()))})
+    scores = scores[:N1]
     total = sum(map(len, scores))
     proxy = Proxy(own, held)
+    # Retain texts may be scored as well.
     for row in predictions(proxy, ranking, [0.1, 0.4, 0.9]):
         spans = highest_spans(range(len(scores)), scores, int(row["beta"] * total))
         gone = [own.offsets[s["id"]] + np.arange(s["start"], s["stop"]) for s in spans]

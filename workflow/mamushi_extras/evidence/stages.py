@@ -15,6 +15,8 @@ from mamushi.stages.analyses import frontier_budgets
 from mamushi.stages.publish import Needs, Published
 from mamushi.stages.tables import predicted_cells
 
+VERSION = {"predict": 2}
+
 
 def foreseen(config: Config) -> list[str]:
     """Return the grid's selectors of which counting words foresees what their lists do."""

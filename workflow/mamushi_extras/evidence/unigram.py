@@ -118,10 +118,11 @@ def predictions(
         cuts = np.cumsum([0, *map(len, tokens)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *tokens])
     else:
-        # As `highest_spans`: of the tokens that are predicted, none of 0 is masked.
-        rows = [row_of[name] for name in ranking["id"].to_pylist()]
+        # As `highest_spans`: of the tokens that forget texts predict, none of 0 is masked.
+        forget = ranking.filter(pc.equal(ranking["domain"], FORGET))
+        rows = [row_of[name] for name in forget["id"].to_pylist()]
         every = np.concatenate([texts.offsets[row] + texts.places_of(row) for row in rows])
-        score = pc.list_flatten(ranking["score"]).to_numpy()
+        score = pc.list_flatten(forget["score"]).to_numpy()
         order = every[np.argsort(-score, kind="stable")][: int((score > 0).sum())]
         ends = [budget_size(beta, len(every)) for beta in budgets]
         cuts = np.minimum(ends, len(order))
