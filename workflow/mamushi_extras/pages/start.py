@@ -20,41 +20,37 @@ from mamushi_extras.pages.ranking_page import render
 Manifest = Mapping[str, Any]
 LINKED = {
     "Rankings to browse": "runs/*/*/*/ranking.html",
-    "Reports": "*.html",
+    "Reports": "[!i]*.html",  # all but this page
     "Tables": "tables/**/*.csv",
     "What became of the raw texts": "data/*/card.json",
 }
-"""What the page links of a results folder. Snakemake writes a report where it is told to: all
-examples of it, here."""
+"""What the page links of a results folder."""
 
 
 def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
     """Write the start page of the results folder ``root``; None where it has nothing to link. Its
-    commands name the ``configfiles``. A damaged manifest, or one of another version, costs the
-    answers and not the page."""
+    commands name the ``configfiles``. A damaged manifest costs the answers and not the page."""
     named = " " + shlex.join(["--configfile", *configfiles]) if configfiles else ""
-    out, found = paths.under(root, paths.START), list[dict[str, Any]]()
-    with suppress(UserError, AttributeError, LookupError, TypeError):
-        found = read_answers(root, named)
+    out, answers = paths.under(root, paths.START), list[dict[str, Any]]()
+    with suppress(UserError, LookupError):
+        answers = read_answers(root, named)
     links = {title: inside(root, pattern) for title, pattern in LINKED.items()}
-    links["Reports"] = [path for path in links["Reports"] if path.name != out.name]
     figures = inside(root, "figures/*.png") + inside(root, "figures/study/*.png")
-    if not (found or figures or any(links.values())):
+    if not (answers or figures or any(links.values())):
         return None
-    words: dict[str, Any] = {"named": named, "advice": ADVICE_WORDS}
-    write_text(out, render("start", answers=found, links=links, figures=figures, **words))
+    words: dict[str, Any] = {"named": named, "advice": ADVICE_WORDS, "answers": answers}
+    write_text(out, render("start", links=links, figures=figures, **words))
     return out
 
 
 def read_answers(root: Path, named: str) -> list[dict[str, Any]]:
     """Return the ``answer`` of each dataset and model that has lists, by its first seed."""
-    of_texts, of_tokens = paths.MANIFEST, paths.SPANS_MANIFEST
-    names = ("dataset", "model", "seed")
-    lists: dict[tuple[Any, ...], dict[str, list[Manifest]]] = {}
-    for manifest in read_manifests(root, of_texts)[0] + read_manifests(root, of_tokens)[0]:
-        cell = tuple(manifest[name] for name in names)
-        relative = {**manifest, "path": manifest["path"].relative_to(root)}
-        lists.setdefault(cell, {}).setdefault(manifest["selector"], []).append(relative)
+    names, lists = ("dataset", "model", "seed"), dict[tuple[Any, ...], dict[str, list[Manifest]]]()
+    for pattern in (paths.MANIFEST, paths.SPANS_MANIFEST):
+        for manifest in read_manifests(root, pattern)[0]:
+            cell = tuple(manifest[name] for name in names)
+            relative = {**manifest, "path": manifest["path"].relative_to(root)}
+            lists.setdefault(cell, {}).setdefault(manifest["selector"], []).append(relative)
     first = {cell[:2]: cell for cell in sorted(lists, reverse=True)}
     cells = sorted(first.values())
     return [answer(root, dict(zip(names, cell, strict=True)), lists[cell], named) for cell in cells]
@@ -64,8 +60,7 @@ def answer(
     root: Path, cell: Mapping[str, Any], lists: Mapping[str, Sequence[Manifest]], named: str
 ) -> dict[str, Any]:
     """Return which of the ``lists`` of a cell, by selector and budget, to take, how many texts have
-    to go, and what commands are given; in parts None, or empty, where that is not known. It is of
-    texts where there are any, else of masks of tokens."""
+    to go, and what commands are given: of texts where there are any, else of masks of tokens."""
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     order = leading(of_texts or lists)
     chosen, how_many = choose_list(root, cell, order[0], lists[order[0]])
@@ -78,7 +73,6 @@ def answer(
         **{"cell": cell, "selector": order[0], "take": chosen, "cut": cut(root, cell)},
         **{"size": f"{count:,} of {total:,} {unit}", "total": total, "unit": unit},
         **{"how_many": how_many, "budget": budget, "asked": asked},
-        "short": asked is not None and asked > count,
         "others": {name: lists[name] for name in order[1:]},
         "page": page if (root / page).is_file() else None,
         **{"make": make, "table": table_options(root, cell)},
