@@ -44,10 +44,9 @@ def relearn(
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Fine-tune what requires a gradient, in place, on ``few``: by AdamW at a constant
     ``learning_rate`` over batches of ``batch_size`` texts, in eval mode, so that no dropout tells
-    two models apart. Return the columns of the artifacts ``relearning_curve`` and ``relearned``,
-    what ``held_out`` texts are to the model before the first step and after each number of
-    ``steps``. Of several processes each takes all steps. Raises ``UserError`` that names the step
-    when a loss or perplexity is not finite."""
+    two models apart. Return the columns of ``relearning_curve`` and ``relearned``, after each
+    number of ``steps``. Of several processes each takes all steps. Raises ``UserError`` that names
+    the step when a loss or perplexity is not finite."""
     columns, texts = defaultdict[str, list[Any]](list), defaultdict[str, list[Any]](list)
     forget, measured_steps = held_out.domains == FORGET, {0, *settings["steps"]}
     batch, shared = int(settings["batch_size"]), can_share(model)

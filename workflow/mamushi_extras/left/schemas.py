@@ -7,8 +7,7 @@ membership inference starts, a row per text of the inference and the evaluation 
 model.
 id string
 section string: `inference` (may have been trained on) or `evaluation` (held out).
-tokens int64: Predicted tokens, all but the first.
-nll float64: Sum of their negative log-likelihoods, in nats.""")
+tokens int64, nll float64""")
 
 MEMBERSHIP = table("""membership: How well attacks tell texts from held-out ones under each model,
 a row per dataset, model, method, set of texts, attack and measure.
