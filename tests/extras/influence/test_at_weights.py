@@ -40,8 +40,9 @@ def measured(
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
     pool = TokenPool(TEXTS, others)
-    how = (MOST, BATCHES, HOW, SEED, accelerator)
-    return measure_at_weights(language_model, pool, *how)[0], draw_by_fold(pool, MOST, SEED)[1]
+    how = {**HOW, "targets": MOST, "batches": BATCHES, "seed": SEED}
+    values, _ = measure_at_weights(language_model, pool, how, accelerator)
+    return values, draw_by_fold(pool, MOST, SEED)[1]
 
 
 def mean_gradient(language_model: PreTrainedModel, texts: TokenSet) -> torch.Tensor:

@@ -190,24 +190,22 @@ def corrected_moment(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) 
 def measure_along_training(
     model: PreTrainedModel,
     pool: TokenPool,
-    most: int,
-    points: int,
-    training: Mapping[str, Any],
-    seed: int,
+    how: Mapping[str, Any],
     accelerator: Accelerator,
     checkpoint: Checkpoint,
 ) -> tuple[Doubles, dict[str, Any]]:
-    """Train the model on the ranked texts, and return their influence, at some ``points``, on at
-    most so many targets a domain, of the contamination section, (predicted,), and what the table
-    says of it."""
-    texts, targets = pool.texts, draw_targets(pool.contamination, most, seed)
-    total = steps(len(texts), training["batch_size"], training["epochs"])
-    how = (model, texts, targets, accelerator, training)
-    meter = InfluenceMeter(*how, points=points_of(total, points), checkpoint=checkpoint)
+    """Train the model on the ranked texts, and return their influence, (predicted,), on
+    ``how["targets"]`` texts a domain of the contamination section, and what the table says of it:
+    ``how`` are the settings of the training with those of the section ``influence``."""
+    texts, targets = pool.texts, draw_targets(pool.contamination, how["targets"], how["seed"])
+    total = steps(len(texts), how["batch_size"], how["epochs"])
+    points = points_of(total, how["points"])
+    objects = (model, texts, targets, accelerator, how)
+    meter = InfluenceMeter(*objects, points=points, checkpoint=checkpoint)
     meter.restore()
-    options: dict[str, Any] = {"total": total, "seed": seed, "accelerator": accelerator}
+    options: dict[str, Any] = {"total": total, "seed": how["seed"], "accelerator": accelerator}
     options |= {"checkpoint": checkpoint, "updated": meter.updated}
-    finetune(model, texts, training, name="influence", **options)
+    finetune(model, texts, how, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
     return meter.total, {"points": meter.steps, "targets": counts, "eps": meter.eps}
 
@@ -231,39 +229,33 @@ def draw_by_fold(
 
 
 def measure_at_weights(
-    model: PreTrainedModel,
-    pool: TokenPool,
-    most: int,
-    batches: int,
-    training: Mapping[str, Any],
-    seed: int,
-    accelerator: Accelerator,
+    model: PreTrainedModel, pool: TokenPool, how: Mapping[str, Any], accelerator: Accelerator
 ) -> tuple[Doubles, dict[str, Any]]:
     """Return the influence of every predicted token of the texts on the targets of its fold,
     (predicted,), and what the table says of it, with the ``fold`` of each text, None where there is
-    one. Weights are left as they were."""
-    texts, (folds, targets) = pool.texts, draw_by_fold(pool, most, seed)
+    one; ``how`` is as along a training. Weights are left as they were."""
+    texts, (folds, targets) = pool.texts, draw_by_fold(pool, how["targets"], how["seed"])
     model.eval()
-    objective = mean_nll_objective(model, texts, training, seed, accelerator, "influence")
+    objective = mean_nll_objective(model, texts, how, how["seed"], accelerator, "influence")
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
     # Adam's if all of a training's steps were taken at these weights.
     moments = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
-    for number in range(batches):
+    for number in range(how["batches"]):
         gradient(objective, module, objective.step(number), accelerator, trained, False)
         for moment, parameter in zip(moments, trained, strict=True):
             if parameter.grad is not None:
                 along = sharding.local(parameter.grad)
-                moment.addcmul_(along, along, value=1 / batches)
+                moment.addcmul_(along, along, value=1 / how["batches"])
         model.zero_grad(set_to_none=True)
     values = np.zeros(int(texts.counted.sum()))
     for fold, of_fold in targets.items():
         inside = subset(texts, np.flatnonzero(folds == fold))
-        slopes = Slopes(model, inside, of_fold, accelerator, training).slopes(moments)
-        values[np.repeat(folds == fold, texts.counted)] = float(training["learning_rate"]) * slopes
+        slopes = Slopes(model, inside, of_fold, accelerator, how).slopes(moments)
+        values[np.repeat(folds == fold, texts.counted)] = float(how["learning_rate"]) * slopes
     return values, {
         "fold": folds if len(targets) > 1 else None,
-        "batches": batches,
+        "batches": how["batches"],
         "targets": {domain: [len(of[domain]) for of in targets.values()] for domain in targets[0]},
         "eps": STEP[accelerator.mixed_precision],
     }

@@ -55,14 +55,13 @@ def influence(
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
-    options = training.model_dump() | job.execution.model_dump()
-    read, how = (model, pool, settings.targets), (options, settings.seed, accelerator)
+    of_section = settings.model_dump(include={"seed", "points", "batches", "targets"})
+    how = training.model_dump() | job.execution.model_dump() | of_section
     if settings.trained_before:
-        values, metadata = measure_at_weights(*read, settings.batches, *how)
+        values, metadata = measure_at_weights(model, pool, how, accelerator)
     else:
-        values, metadata = measure_along_training(*read, settings.points, *how, checkpoint)
-    texts = pool.texts
-    fold = metadata.pop("fold", None)
+        values, metadata = measure_along_training(model, pool, how, accelerator, checkpoint)
+    texts, fold = pool.texts, metadata.pop("fold", None)
     columns = {
         "id": texts.ids,
         "domain": texts.domains,
