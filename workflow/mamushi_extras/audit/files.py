@@ -23,14 +23,12 @@ from mamushi_extras.pages import ranking_page
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 
 PAGE = Path(__file__).parent / "page"
-READERS = 2
-"""Answers to a text that an interval rests on: what one reader gets wrong, nothing shows."""
+READERS = 2  # Answers to a text that an interval rests on.
 ONE_READER = (
     "what one reader gets wrong is not known, so no share is told: give a second file as well, of "
     "another person, or of the same one who answers the page again under another name"
 )
-SOURCES = ("listed", "kept", "retain")
-"""What there is to draw from: retain texts are labelled ones that nobody ranked for removal."""
+SOURCES = ("listed", "kept", "retain")  # Retain texts are labelled so, and nobody ranked them.
 FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 """How likely a labelled text is of the domain, by what it was labelled, since labels err."""
 
@@ -68,9 +66,12 @@ def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) ->
         do = "name another folder in --out, or remove this one with its answers"
         raise UserError("another audit is there", where=to, do=do)
     data = {"audit": fingerprint(audit), **ranking_page.page_texts(ids, shown)}
-    values = {"title": f"Audit of {place['dataset']}", "question": question}
-    values["script"] = (PAGE / "audit.js").read_text(encoding="utf-8")
-    values["data"] = ranking_page.json_in_html(data)
+    values = {
+        "title": f"Audit of {place['dataset']}",
+        "question": question,
+        "script": (PAGE / "audit.js").read_text(encoding="utf-8"),
+        "data": ranking_page.json_in_html(data),
+    }
     write_json(to, audit)
     write_text(page, ranking_page.render("audit", PAGE, after="page", **values))
     print(f"{len(drawn):,} of {len(texts):,} texts are drawn")

@@ -20,12 +20,10 @@ from mamushi_extras.unlabelled.like import read_beside
 
 @dataclass(frozen=True)
 class CorpusScreen:
-    """The steps that screen a corpus, in ``folder``, which holds what one hands on to the next.
-
-    ``sample`` and ``score`` are steps of as many tasks as read documents, each followed by one of
-    a single task, ``fit`` and ``cut``; then a ``ScreenFilter`` tells what passes. ``like`` is the
-    table of examples, with their column; ``most`` texts pass, or below 1 that share of them.
-    """
+    """The steps that screen a corpus, in ``folder``, which holds what one hands on to the next:
+    ``sample`` and ``score`` of as many tasks as read documents, each followed by one of a single
+    task, ``fit`` and ``cut``; then a ``ScreenFilter`` tells what passes. ``like`` is the table of
+    examples, with their column; ``most`` texts pass, or below 1 that share of them."""
 
     folder: str
     like: str

@@ -33,10 +33,8 @@ SCREEN = "_screen"
 """By how much a text is above the lowest one that a screen let pass, by a fit without it."""
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
-FEWEST_EXAMPLES = 20
-"""With so many, the share of the domain that a list has is known to 44 points."""
-MOST_HIT = 0.5
-"""Of the corpus, what a blocklist may hit."""
+FEWEST_EXAMPLES = 20  # With so many, the share of the domain in a list is known to 44 points.
+MOST_HIT = 0.5  # Of the corpus, what a blocklist may hit.
 
 
 @dataclass(frozen=True)
@@ -93,20 +91,18 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
         do = "give conversations, or rank the answers alone (--part assistant)"
         raise UserError(problem, where=next(iter(files.values())), do=do)
     nothing, inside = [None] * len(beside), list[str | None]([None] * len(raw.ids))
-    labels = {
-        name: [*column, *(beside["turns"] if name == TURNS else nothing)]
-        for name, column in raw.labels.items()
+    columns: dict[str, Any] = {
+        **{"ids": beside["id"], "texts": beside["text"], "places": beside["place"]},
+        **{"section": nothing, "stratum": [""] * len(beside)},
+        **({} if raw.group is None else {"group": nothing}),
     }
-    roles = {GIVEN: [*inside, *map(KEYS.get, beside["key"])], ANSWERED: inside + nothing}
-    columns = {
-        "ids": [*raw.ids, *beside["id"]],
-        "texts": [*raw.texts, *beside["text"]],
-        "forget": np.concatenate([raw.forget, beside["key"] == "like"]).astype(bool),
-        "section": [*raw.section, *nothing],
-        "stratum": [*raw.stratum, *[""] * len(beside)],
-        "places": [*raw.places, *beside["place"]],
-        "labels": {**labels, **roles, **screened},
-        "group": None if raw.group is None else [*raw.group, *nothing],
+    columns = {name: [*getattr(raw, name), *column] for name, column in columns.items()}
+    columns["forget"] = np.concatenate([raw.forget, beside["key"] == "like"]).astype(bool)
+    columns["labels"] = {
+        **{name: [*column, *nothing] for name, column in raw.labels.items()},
+        **({TURNS: [*raw.labels[TURNS], *beside["turns"]]} if TURNS in raw.labels else {}),
+        **{GIVEN: [*inside, *map(KEYS.get, beside["key"])], ANSWERED: inside + nothing},
+        **screened,
     }
     sources = {f"{key} {Path(file).name}": sha256(file) for key, file in files.items()}
     return CorpusRows(**{**vars(raw), **columns, "sources": {**raw.sources, **sources}})
@@ -120,21 +116,20 @@ def pass_screen(
     from mamushi_extras.unlabelled.screen import Screen, screen_texts
 
     # Examples come first.
-    is_like = beside["key"] == "like"
-    examples, others = beside["text"][is_like].tolist(), beside["text"][~is_like].tolist()
+    texts, m = beside["text"].tolist(), int((beside["key"] == "like").sum())
     if forget.get("screened"):
         screen = Screen(**load_file(forget["screened"]))
     else:
-        screen, passing = screen_texts(examples, raw.texts, forget["screen"])
+        screen, passing = screen_texts(texts[:m], raw.texts, forget["screen"])
         raw = raw.take(passing)
-    n, m, rows = len(raw.ids), len(examples), int(screen.rows[0])
-    margins = screen.margins(examples, [*raw.texts, *others])
+    n, rows = len(raw.ids), int(screen.rows[0])
+    margins = screen.margins(texts[:m], [*texts[m:], *raw.texts])
     if (passed := int((margins[:m] >= 0).sum())) < FEWEST_EXAMPLES:
         do = f"let through more; {FEWEST_EXAMPLES} have to pass"
         raise UserError(f"lets {passed} examples through", where="screen", do=do)
     metadata = {**raw.extra_metadata, "screened": {"texts": rows, "passed": n}}
     raw = replace(raw, dropped={"under the screen": rows - n}, extra_metadata=metadata)
-    return raw, np.concatenate([margins[m : m + n], margins[:m], margins[m + n :]])
+    return raw, np.roll(margins, n)
 
 
 def mark_hits(raw: Raw, settings: Mapping[str, Any]) -> Raw:

@@ -2,11 +2,9 @@
 
 A logistic regression on hashed words (tf-idf) tells the examples from a *sample* of the corpus: the
 distinct texts with the lowest keys, which are by their content. The texts that score highest pass,
-up to the *cut*; of equal scores those with the lowest keys, and copies together. So the same ones
-pass in whatever order, and by however many processes, texts are read.
-
-The examples say what is missed: each passes where it is among the highest by a fit without it and
-its copies. A thousand texts beneath without one of the domain leave room for 3,000 in a million.
+up to the *cut*; of equal scores those with the lowest keys. The same ones pass in whatever order,
+and by however many processes, texts are read. The examples say what is missed: each passes where it
+is among the highest by a fit without it and its copies.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,13 +35,11 @@ class ScreenScores(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """Scores texts by the ``weights`` (w, 1 + FOLDS) of ``words`` (w,), times the ``rarity`` of all
-    hashed ones: first those by all examples, then those by all but a fold, which ``fold`` (m,) has
-    of each. It is of a corpus of so many ``rows`` (1,).
-
-    Of its cut, once that is known, ``score`` and ``key`` (1,) are the last that pass, and
-    ``lowest`` is the lowest finite score (1 + FOLDS,) by each fit among as many; infinite where
-    there is none."""
+    """Scores texts of a corpus of so many ``rows`` (1,) by the ``weights`` (w, 1 + FOLDS) of
+    ``words`` (w,), times the ``rarity`` of all hashed ones: first those by all examples, then those
+    by all but a fold, which ``fold`` (m,) has of each. Of its cut, ``score`` and ``key`` (1,) are
+    the last that pass, and ``lowest`` (1 + FOLDS,) is the lowest finite score by each fit among as
+    many; infinite where there is none."""
 
     words: NDArray[np.int64]
     weights: NDArray[np.float32]
@@ -131,7 +127,6 @@ def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Scr
 
     counts, m = count_words([*examples, *sample]), len(examples)
     rarity = TfidfTransformer(sublinear_tf=True).fit(counts)
-    # A weight for each word that occurs, and not for each that could.
     words = np.unique(counts.indices).astype(np.int64)
     vectors = rarity.transform(counts)[:, words]
     domain, corpus = vectors[:m], vectors[m:]
