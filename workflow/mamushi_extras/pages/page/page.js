@@ -4,7 +4,6 @@
   const CUT_AT = 600;      // characters of a text in its row
   const BEFORE_MATCH = 60; // characters before the first match of a search
   const OVERSCAN = 6;      // rows beyond either edge of what is visible
-  const PRINTED = 500;     // rows on paper
 
   const data = JSON.parse(document.getElementById("data").textContent);
   const n = data.total;
@@ -34,7 +33,6 @@
   const lines = [];    // of each row as shown
   let tops = [0];      // where each of them begins, and the last one ends
   let drawn = "";
-  let printing = false;
 
   function searched() {
     return data.ids.map((id, i) => (id + "\n" + texts[i]).toLowerCase());
@@ -333,7 +331,6 @@
   }
 
   function draw(anew) {
-    if (printing) return;
     const scroller = at("scroller");
     const from = Math.max(0, rowAt(scroller.scrollTop) - OVERSCAN);
     const last = rowAt(scroller.scrollTop + scroller.clientHeight) + OVERSCAN;
@@ -577,17 +574,6 @@
   });
   at("close").addEventListener("click", () => at("detail").close());
   at("detail").addEventListener("close", () => at("ranking").focus({ preventScroll: true }));
-  addEventListener("beforeprint", () => {
-    printing = true;
-    const shown = Math.min(PRINTED, order.length);
-    at("rows").replaceChildren(...Array.from({ length: shown }, (_, p) => row(p)));
-    at("printed").textContent =
-      shown < order.length ? "The first " + number(shown) + " of " + number(order.length) + "." : "";
-  });
-  addEventListener("afterprint", () => {
-    printing = false;
-    draw(true);
-  });
   new ResizeObserver(() => measure()).observe(at("scroller"));
 
   for (const budget of data.budgets) {
