@@ -65,13 +65,8 @@ def _compare(family: Mapping[Any, Mapping[str, Floats]]) -> Iterator[dict[str, A
                 references["best"] = min(rivals, key=lambda rival: float(values[rival].mean()))
             for reference, rival in references.items():
                 apart, pair = values[name] - values[rival], (beta, frozenset({name, rival}))
-                row: dict[str, Any] = {
-                    "selector": name,
-                    "beta": beta,
-                    "reference": reference,
-                    "other": rival,
-                }
-                row["seeds"] = len(apart)
+                row: dict[str, Any] = {"selector": name, "beta": beta, "seeds": len(apart)}
+                row |= {"reference": reference, "other": rival}
                 if len(apart) > 1:
                     row |= {"difference": float(apart.mean()), "comparisons": comparisons}
                     row["difference_low"], row["difference_high"] = interval(apart)

@@ -136,11 +136,9 @@ def groups(
         for domain in DOMAINS:
             inside = counted & (texts.forget == (domain == FORGET))
             rows = np.flatnonzero(inside & (values != None))  # noqa: E711
-            distinct, place, count = np.unique(
-                values[rows].astype(str), return_inverse=True, return_counts=True
-            )
-            for i in np.argsort(-count, kind="stable")[:_MOST_VALUES]:
-                yield domain, name, str(distinct[i]), rows[place == i]
+            distinct, count = np.unique(values[rows].astype(str), return_counts=True)
+            for value in distinct[np.argsort(-count, kind="stable")][:_MOST_VALUES].tolist():
+                yield domain, name, value, rows[values[rows] == value]
 
 
 def _values(texts: TextProperties, like: TextProperties) -> dict[str, NDArray[np.object_]]:

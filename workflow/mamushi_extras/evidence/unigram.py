@@ -57,18 +57,15 @@ class Proxy:
         self, texts: TokenSet, held_out: TokenSet | None, groups: NDArray[np.int64] | None = None
     ) -> None:
         self.texts = texts
-        fold, every = np.full(len(texts), -1), np.ones(len(texts), dtype=bool)
+        size = vocabulary(texts, *([held_out] if held_out else []))
+        counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
         if held_out is not None:
-            size, inside = vocabulary(texts, held_out), np.ones(len(held_out), dtype=bool)
-            trained, read = (
-                [token_counts(texts, every, size)],
-                [token_counts(held_out, inside, size)],
-            )
+            fold, trained = np.full(len(texts), -1), [counts]
+            read = [token_counts(held_out, np.ones(len(held_out), dtype=bool), size)]
         else:
-            size = vocabulary(texts)
             fold = stratified_folds(texts.domains == FORGET, FOLDS, 0, groups).astype(np.int64)
             read = [token_counts(texts, fold == number, size) for number in range(FOLDS)]
-            trained = [token_counts(texts, every, size) - of_fold for of_fold in read]
+            trained = [counts - of_fold for of_fold in read]
         self.fold = np.repeat(fold, texts.lengths)
         # Of both domains, and what is read of forget texts.
         self.full, self.read = [both.sum(axis=0) for both in trained], [both[0] for both in read]

@@ -48,13 +48,13 @@ def membership(
     from mamushi.io.tables import write_table
     from mamushi.lm.perplexity import text_nll
     from mamushi.lm.tokens import joined, read_tokens, subset
+    from mamushi_extras.left.relearning import choose
     from mamushi_extras.left.schemas import LIKELIHOODS
 
     drawn, sections = [], []
     for section in (INFERENCE, EVALUATION):
         candidates = read_tokens(tokens, examples, section, settings.max_length, domains=[FORGET])
-        order = np.random.default_rng(0).permutation(np.flatnonzero(candidates.counted > 0))
-        drawn.append(subset(candidates, np.sort(order[: settings.texts])))
+        drawn.append(subset(candidates, choose(candidates, settings.texts, 0)))
         sections += [section] * len(drawn[-1])
     texts = joined(drawn)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
