@@ -56,15 +56,15 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
         shutil.rmtree(unfinished, ignore_errors=True)
         content = {}
         for path, name in names.items():
-            if not (unfinished / name).resolve().is_relative_to(unfinished.resolve()):
+            copy = unfinished / name
+            if not copy.resolve().is_relative_to(unfinished.resolve()):
                 # A bucket may call a file anything.
                 raise ValueError(f"{name!r} lies outside of its copy")
-            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(path, str(unfinished / name))
-            content[name] = {"url": display_url(system.unstrip_protocol(path))}
-            content[name] |= {"revision": revisions[name], "sha256": digests.of(unfinished / name)}
-        record = {"url": display_url(url), "name": target.name, "files": content}
-        write_json(unfinished / receipt.name, record)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(path, str(copy))
+            origin = display_url(system.unstrip_protocol(path))
+            content[name] = {"url": origin, "revision": revisions[name], "sha256": digests.of(copy)}
+        write_json(unfinished / receipt.name, {"url": display_url(url), "files": content})
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
     return target
@@ -81,9 +81,7 @@ def _read_revisions(receipt: Path) -> dict[str, str]:
 
 def urls_of(config: Mapping[str, Any]) -> list[str]:
     """Return the URLs of data in a configuration, perhaps with a signature."""
-    models = (config.get("models") or {}).values()
-    vectors = [model.get("embeddings") for model in models]
-    return [*map(os.path.expandvars, urls([config.get("datasets"), vectors]))]
+    return [*map(os.path.expandvars, urls([config.get("datasets"), config.get("models")]))]
 
 
 def fetch_copies(config: Mapping[str, Any], *, refresh: bool = False) -> None:
