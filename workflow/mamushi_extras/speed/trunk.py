@@ -5,14 +5,12 @@ examples chosen. Attention is causal: the states of a text's first tokens are th
 text, so that a shorter cut needs no cache of its own. Dropout is off in the trunk.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,10 +30,8 @@ from mamushi.lm.tokens import TokenSet, joined, read_tokens
 from mamushi.running.identity import of_modules
 from mamushi.running.locks import exclusive
 from mamushi.running.progress import Progress
-
-if TYPE_CHECKING:
-    from mamushi.running.stage import Job
-    from mamushi.stages._models import Trains
+from mamushi.running.stage import Job
+from mamushi.stages._models import Trains
 
 DTYPES = {2: torch.bfloat16, 4: torch.float32}
 """Bytes of a number -> the dtype of states."""
@@ -49,9 +45,9 @@ def start_from_trunk(
     lengths: tuple[int, int],
     job: Job,
 ) -> None:
-    """Let the model start from what its frozen blocks made of the texts that are ranked and those
-    that are held out, cut at these ``lengths``, which the first job of a run computes: in a
-    workflow with ``execution.cache_trunk``, unless the model is cut over processes."""
+    """Let the model start from what its frozen blocks made of the ranked and the held-out texts, at
+    these ``lengths``: in a workflow with ``execution.cache_trunk``, unless the model is cut over
+    processes."""
     folder = json.loads(os.environ.get("MAMUSHI_TRUNKS", "null"))
     is_partial = trains.method == "partial" and accelerator.num_processes == 1
     if not (folder and job.execution.cache_trunk and is_partial):
@@ -125,8 +121,7 @@ def write_states(
 def _skip_blocks(
     model: PreTrainedModel, frozen: Iterable[nn.Module], of_texts: Mapping[str, Tensor]
 ) -> None:
-    """Let the frozen blocks give the states (tokens, width) of a batch's texts, if all have
-    some."""
+    """Let the frozen blocks give the states (tokens, width) of a batch's texts, if all have any."""
     device = model.get_input_embeddings().weight.device
     of_batch: list[Tensor | None] = [None]
 

@@ -14,14 +14,12 @@ Three of the paper's corollaries need a correction, and are not measured:
   condition a <= 2 M delta0^2. What holds for M = 0 is ``transfer`` of a/delta0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,7 +50,7 @@ class Population:
     pi1: float
 
     @classmethod
-    def of(cls, ratio: Doubles, estimate: Doubles, pi1: float) -> Population:
+    def of(cls, ratio: Doubles, estimate: Doubles, pi1: float) -> Self:
         """Return texts with these log ratios, both shifted so that p2 sums to 1; the estimate is
         clipped at B, as Lemma "BCE regret to L1" asks."""
         shift = math.log(np.exp(-ratio).mean())
