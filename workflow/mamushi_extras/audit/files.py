@@ -109,24 +109,19 @@ def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[st
     return {same: said for name, said in pairs if said for same in (name, *copies.get(name, ()))}
 
 
-def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> pd.DataFrame:
-    """Read the answers to the texts of an audit, a row per text by its id in the order of reading,
-    and a column per annotator. Raises ``UserError`` for a file of another audit."""
-    people: dict[str, Any] = {}
+def merge_answers(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
+    """Say what the answers mean, and write them as one file. Raises ``UserError`` for answers to
+    another audit."""
+    audit, answers_of = read_json(folder / "audit.json"), dict[str, Any]()
+    strata, sample = audit["strata"], audit["sample"]
     for path in files:
         with located(path):
             content = read_plain_json(path)
             if content["audit"] != fingerprint(audit):
                 raise UserError("answers another audit", where=path, do="name its folder in --out")
-            people[content["annotator"]] = content["answers"]
-    return pd.DataFrame(people, index=[drawn["id"] for drawn in audit["sample"]], dtype=object)
-
-
-def merge_answers(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
-    """Say what the answers mean, and write them as one file."""
-    audit = read_json(folder / "audit.json")
-    people = read_answers(files, audit)
-    strata, sample = audit["strata"], audit["sample"]
+            answers_of[content["annotator"]] = content["answers"]
+    # A row per text in the order of reading, a column per annotator.
+    people = pd.DataFrame(answers_of, index=[drawn["id"] for drawn in sample], dtype=object)
     least = min(READERS, people.shape[1])
     merged = auditing.merge(people, least)
     codes = [drawn["stratum"] for drawn in sample][: len(merged)]

@@ -31,10 +31,7 @@ ShareInterval = dict[str, float | None]
 ENDS = ("estimate", "low", "high")
 NOTHING: ShareInterval = dict.fromkeys(ENDS)
 
-NO_SAMPLE = (
-    "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
-    "nothing bounds its share"
-)
+NO_SAMPLE = "the hits of a blocklist are no sample of the domain: nothing bounds its share"
 NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
 
 
@@ -240,10 +237,9 @@ def manifest_of_corpus(
 def list_words(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
     """Return what a list of some ``unit`` holds, in words."""
     listed, single = "it" if unit == "texts" else f"its {unit}", unit.removesuffix("s")
-    words = f"{share_text(precision)} of {listed} is of the domain, and"
-    if recall["low"] is None:
-        return f"{words} how much of the domain it has is not known"
-    return f"{words} a {single} like the examples is in it with a chance of {share_text(recall)}"
+    has = f"a {single} like the examples is in it with a chance of {share_text(recall)}"
+    has = "how much of the domain it has is not known" if recall["low"] is None else has
+    return f"{share_text(precision)} of {listed} is of the domain, and {has}"
 
 
 def share_text(share: Mapping[str, Any]) -> str:
@@ -254,7 +250,7 @@ def share_text(share: Mapping[str, Any]) -> str:
     )
     if high is None:
         return f"at least {low}" if share["low"] else "an unknown share"
-    if share["low"] is None:
+    if low is None:
         return f"perhaps {at}, at most {high},"
     return f"{at} [{low}, {high}]" if share["high"] - share["low"] <= VAGUE else "an unknown share"
 

@@ -77,16 +77,14 @@ def corpus_manifest(
     copies = parquet.read_table(duplicates, schemas.DUPLICATES)
     listed = removal_list(ranking, copies, budget_of(beta, ranking))
     digests = text_digests(examples, listed["id"].to_pylist())
-    embedded = about["embedded"]
+    embedded, separates = about["embedded"], separation(refitted, texts)
     inputs = {**embedded["inputs"], **about["provenance"]["inputs"], **job.origin["inputs"]}
-    provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}
-    separates = separation(refitted, texts)
+    origin = {**job.origin, "inputs": inputs, "embedding": embedded["settings"]["embedding"]}
     manifest = {
         **settings.model_dump(exclude={"compared"}),
         **({"windows": about["windows"]} if about.get("windows") else {}),
-        "provenance": {**job.origin, **provenance},
+        "provenance": origin,
         **manifest_of_corpus(corpus, listed, separates, stable, settings.compared, unit_of(about)),
-        "screen": parquet.read_metadata(examples).get("screened"),
         "rows": parquet.read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(digests),
     }
