@@ -20,5 +20,5 @@ def theory(config: Config) -> Needs:
 
 
 TABLES = {
-    "theory_tables": Published("Theory", ("theory",), "mamushi_extras.theory.statements", theory)
+    "theory": Published("Theory", ("theory",), "mamushi_extras.theory.statements", theory)
 }
