@@ -19,6 +19,4 @@ def theory(config: Config) -> Needs:
     return files, settings
 
 
-TABLES = {
-    "theory": Published("Theory", ("theory",), "mamushi_extras.theory.statements", theory)
-}
+TABLES = {"theory": Published("Theory", ("theory",), "mamushi_extras.theory.statements", theory)}
