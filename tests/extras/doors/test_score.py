@@ -2,9 +2,11 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -82,3 +84,29 @@ def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
     assert scored(scorer, write_corpus(tmp_path / "new"), Path("new.parquet")) == 0
     new = pq.read_table("new.parquet")["score"].to_numpy()
     assert auc(new[:60], THEIRS) > 0.95
+
+
+def test_vectors_are_those_of_the_model_that_ranked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of the run are, which were read in other batches; another model is refused."""
+    monkeypatch.chdir(tmp_path)
+    write_lab(tmp_path)
+    listed = rank_cell({"source": "ours", "contaminated": True})
+    assert main(["export", str(listed), "--to", "scorer", "--out", "s.safetensors"]) == 0
+    score = ["score", "comments.csv", "--with", "s.safetensors", "--id", "id"]
+    assert main([*score, "--out", "none.csv"]) == 2
+    assert main([*score, "--model", "ours", "--out", "all.parquet"]) == 0
+    run = next(Path().glob("results/runs/*/*/*/embeddings.parquet"))
+    embedded = {row["id"]: row["embedding"] for row in pq.read_table(run).to_pylist()}
+    texts = {row["id"]: row["body"] for row in pd.read_csv("comments.csv").to_dict("records")}
+    scorer = read_scorer(Path("s.safetensors"), "ours")
+    names = [*embedded]
+    of_run = replace(scorer, embed=lambda texts: np.array([*embedded.values()], np.float64))
+    expected = of_run.scores([texts[name] for name in names])
+    scores = {row["id"]: row["score"] for row in pq.read_table("all.parquet").to_pylist()}
+    # Of batches of other texts, in bf16.
+    np.testing.assert_allclose([scores[name] for name in names], expected, atol=0.05)
+    card = Path("ours/config.json")
+    card.write_text(card.read_text().replace("{", "{ ", 1))
+    assert main([*score, "--model", "ours", "--out", "other.csv"]) == 2

@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mamushi.selection.pool import Pool
-from mamushi_curate.vectors.word_vectors import count_words, fit_components
+from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
 from mamushi_extras.doors.saving import fit_stack, save_scorer, task_of_all
 from mamushi_extras.doors.scorers import read_scorer
 from mamushi_extras.unlabelled.screen import rarity_of
@@ -35,17 +36,27 @@ COMPONENTS, VECTORS = fit_components(TEXTS, 8)
 POOL = Pool(np.arange(300).astype(str).astype(object), FORGET, VECTORS, texts=np.array(TEXTS))
 
 
-def saved(path: Path) -> Path:
-    """A scorer of the texts."""
-    weights = fit_stack(POOL, COMPONENTS, SETTINGS, 7)
-    save_scorer(path, weights, {"scorer": {"text": "text", "part": "whole"}})
+def saved(path: Path, components: WordComponents | None = COMPONENTS) -> Path:
+    """A scorer of the texts, by words alone or by vectors."""
+    weights = fit_stack(POOL, components, SETTINGS, 7)
+    about = {"text": "text", "part": "whole", "vectors": None}
+    save_scorer(path, weights, {"scorer": about})
     return path
 
 
-def test_it_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path) -> None:
-    """By its own functions, of texts and others in one pool."""
-    scores = read_scorer(saved(tmp_path / "a.safetensors")).scores(NEW)
+@pytest.mark.parametrize("components", [COMPONENTS, None])
+def test_it_scores_as_the_selector_scores_who_was_held_out(
+    tmp_path: Path, components: WordComponents | None
+) -> None:
+    """By its own functions, of texts and others in one pool; vectors of the words may be a
+    model's."""
+    scorer = read_scorer(saved(tmp_path / "a.safetensors", components))
     x = rarity_of(COMPONENTS.rarity).transform(count_words(NEW)[:, COMPONENTS.words])
+    if components is None:
+        vectors = x @ COMPONENTS.directions.T
+        vectors[40:42] = np.nan
+        scorer = replace(scorer, embed=lambda texts: vectors)
+    scores = scorer.scores(NEW)
     task, counts = task_of_all(POOL, None, 7), count_ngrams([*TEXTS, *NEW])
     inner = inner_scores(task, stacked_logits(task, counts, SETTINGS), 5)
     both = replace(

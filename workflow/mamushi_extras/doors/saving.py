@@ -1,7 +1,8 @@
-"""A stack that ranked a list by words alone, fitted to all texts, as a file that scores others.
+"""A stack that ranked a list, fitted to all texts, as a file that scores others.
 
 The file has ``intercept`` (1,), and of each kind of terms the ``KIND.columns`` (d,) that they are
-among all hashed ones, how rare they are, ``KIND.rarity`` (d,), and ``KIND.weights`` (d,).
+among all hashed ones, how rare they are, ``KIND.rarity`` (d,), and ``KIND.weights`` (d,). Vectors
+of a model have ``vectors`` (width,), their weights, and the metadata say how they are made.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -17,14 +19,15 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from mamushi.errors import UserError, located
 from mamushi.io import digests, paths
 from mamushi.io.digests import provenance
-from mamushi.io.files import atomic, header
+from mamushi.io.files import atomic, header, read_json
 from mamushi.io.tables import read_metadata
+from mamushi.lm.tokens import CHATS
 from mamushi.selection import linear
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
 from mamushi_curate.vectors.word_vectors import WordComponents, fit_components
-from mamushi_extras.doors.scorers import KINDS
+from mamushi_extras.doors.scorers import KINDS, VECTORS
 from mamushi_extras.words.ngrams import count_ngrams
 from mamushi_extras.words.stacking import (
     MEMBERS,
@@ -49,10 +52,10 @@ def task_of_all(pool: Pool, most: int | None, seed: int) -> Task:
 
 
 def fit_stack(
-    pool: Pool, components: WordComponents, settings: Mapping[str, Any], seed: int
+    pool: Pool, components: WordComponents | None, settings: Mapping[str, Any], seed: int
 ) -> Weights:
-    """Fit ``stack`` to all examples of a pool, whose vectors are the ``components`` of its words:
-    the weight of a vector becomes one of every word."""
+    """Fit ``stack`` to all examples of a pool. Where its vectors are the ``components`` of its
+    words, the weight of a vector becomes one of every word."""
     task = task_of_all(pool, settings["fit_sample"], seed)
     forget, counts = task.forget[task.train], count_ngrams(pool.texts)
     scores = inner_scores(task, stacked_logits(task, counts, settings), settings["folds"])
@@ -63,18 +66,22 @@ def fit_stack(
 
     model, mean, scale = fit_standardised(task, settings["prior"])
     along = model.coef_[0].astype(np.float64) / scale
-    by_word = components.directions.astype(np.float64).T @ (factors[0] * along)
-    terms = [(components.words, components.rarity, by_word)]
     intercept = at_zero + factors[0] * float(model.intercept_[0] - mean @ along)
-    for factor, of_kind in zip(factors[1:], counts, strict=True):
+    terms, saved = {}, dict[str, NDArray[Any]]()
+    if components is None:
+        saved[VECTORS] = factors[0] * along
+    else:
+        by_word = components.directions.astype(np.float64).T @ (factors[0] * along)
+        terms[KINDS[0]] = (components.words, components.rarity, by_word)
+    for kind, factor, of_kind in zip(KINDS[1:], factors[1:], counts, strict=True):
         training, tfidf = of_kind[task.train], TfidfTransformer(sublinear_tf=True)
         columns = np.unique(training.indices)
         x = tfidf.fit_transform(training[:, columns])
         model = linear.logistic(x, forget, settings["ngrams_prior"], "liblinear", 1e-2)
-        terms.append((columns, tfidf.idf_, factor * model.coef_[0].astype(np.float64)))
+        terms[kind] = (columns, tfidf.idf_, factor * model.coef_[0].astype(np.float64))
         intercept += factor * float(model.intercept_[0])
-    saved: Weights = {"intercept": np.array([intercept])}
-    for kind, (columns, rarity, weights) in zip(KINDS, terms, strict=True):
+    saved["intercept"] = np.array([intercept])
+    for kind, (columns, rarity, weights) in terms.items():
         saved[f"{kind}.columns"] = columns.astype(np.int32)
         saved |= {f"{kind}.rarity": rarity, f"{kind}.weights": weights}
     return saved
@@ -82,23 +89,27 @@ def fit_stack(
 
 def write_scorer(listed: Path, out: Path) -> None:
     """Fit the stack of a list to all texts of its cell, and write it for ``read_scorer``. Raises
-    ``UserError`` for a list that is no run's or is of an earlier one, and for another selector or
-    other vectors than those of words."""
+    ``UserError`` for a list that is no run's or is of an earlier one, for another selector, and for
+    vectors that nothing here makes of other texts."""
     where = paths.wildcards(paths.REMOVAL, listed.absolute())
     if where is None:
         do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
         raise UserError("is no list of a run", where=listed, do=do)
-    patterns = (paths.SCORES, paths.EXAMPLES, paths.EMBEDDINGS)
-    scores, examples, embeddings = (paths.under(pattern=p, **where) for p in patterns)
+    patterns = (paths.SCORES, paths.EXAMPLES, paths.EMBEDDINGS, paths.MODEL_CARD)
+    scores, examples, embeddings, card = (paths.under(pattern=p, **where) for p in patterns)
     listing, ranked = read_metadata(listed), read_metadata(scores)
     settings = ranked["provenance"]["settings"]
-    width = ranked["embedded"]["settings"]["embedding"].get("words")
-    if settings["kind"] != "stack" or width is None or ranked.get("windows"):
-        do = "rank whole texts by words alone, with the selector stack"
+    embedded = ranked["embedded"]
+    how, inputs = embedded["settings"]["embedding"], embedded["inputs"]
+    is_chat = CHATS in pq.read_schema(examples).names
+    is_made = "words" in how or ("pooling" in how and "trained" not in inputs and not is_chat)
+    if settings["kind"] != "stack" or not is_made or ranked.get("windows"):
+        do = "rank whole texts with the selector stack, by words alone or by a model as it is"
         raise UserError("is no ranking that scores other texts", where=listed, do=do)
     made_from = {
         examples: listing["provenance"]["inputs"]["examples"],
         embeddings: ranked["provenance"]["inputs"]["embeddings"],
+        **({} if "words" in how else {card: inputs["model_card"]}),
     }
     for path, digest in made_from.items():
         if digests.of(path) != digest:
@@ -106,15 +117,22 @@ def write_scorer(listed: Path, out: Path) -> None:
             raise UserError(f"is of another run than {listed}", where=path, do=do)
     pool = read_pool(embeddings, examples, texts=True)
     assert pool.texts is not None
-    components, vectors = fit_components(pool.texts.tolist(), width)
+    components, pooled = None, None
+    if "words" in how:
+        components, vectors = fit_components(pool.texts.tolist(), how["words"])
+        pool = replace(pool, embeddings=vectors)
+    else:
+        model = read_json(card)
+        names = ("pooling", "skip_bos", "max_length", "precision", "layer")
+        pooled = {**{name: how[name] for name in names}, "digests": model["digests"]}
+        pooled |= {name: model[name] for name in ("revision", "source")}
     with located(listed):
-        how = (settings["settings"], settings["seed"])
-        weights = fit_stack(replace(pool, embeddings=vectors), components, *how)
+        weights = fit_stack(pool, components, settings["settings"], settings["seed"])
     rows = listing["rows"]
     # What is read of a row, where nothing else is known.
     read = {"text": rows.get("text") or "text", "part": rows.get("part") or "whole"}
     origin = provenance(settings, examples=examples, embeddings=embeddings)
-    scorer = {"selector": where["selector"], **read}
+    scorer = {"selector": where["selector"], **read, "vectors": pooled}
     save_scorer(out, weights, {"scorer": scorer, "provenance": origin})
 
 

@@ -26,6 +26,7 @@ def run(
     out: Path,
     text: str | None = None,
     id: str | None = None,
+    model: str | None = None,
     cells: _options.Cells = _options.Cells(),
 ) -> tuple[int, Any]:
     """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
@@ -36,6 +37,7 @@ def run(
     :param out: What to write, .parquet or .csv by its ending.
     :param text: Column with the texts, as where it was fitted, else `text`.
     :param id: Column with the ids, else the number of the row, from 1.
+    :param model: Of a scorer of vectors: the model that made these, a folder or an id on the hub.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -53,7 +55,7 @@ def run(
     if out.suffix not in (".parquet", ".csv"):
         raise UserError("no such format", where=out, do="end it in .parquet or .csv")
     refuse_existing(out)
-    fitted, path = read_scorer(scorer), _options.fetch(data)[1]
+    fitted, path = read_scorer(scorer, model), _options.fetch(data)[1]
     spoken = Conversations(text or fitted.text, fitted.part)
     needed, dialect = [*spoken.columns, *filter(None, [id])], Dialect.of(vars(cells))
     check_columns(path, readers.columns(path, dialect), needed)
