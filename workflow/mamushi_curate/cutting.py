@@ -41,8 +41,7 @@ def cut_object(written: str, column: str, gone: Container[int]) -> str:
 
 
 def cut_row(row: str, header: bytes, dialect: Dialect, column: str, gone: Container[int]) -> str:
-    """Return a row of CSV, of a table with a ``header``, with characters of one of its cells cut
-    out."""
+    """Return a row of CSV, of a table with a ``header``, without characters of one of its cells."""
     lines = (header.decode("utf-8", "surrogateescape").lstrip(BOM), row.lstrip(BOM))
     names, cells = (next(dialect.cells(io.StringIO(line, newline=""))) for line in lines)
     at, end = names.index(column), row[len(row.rstrip("\r\n")) :]

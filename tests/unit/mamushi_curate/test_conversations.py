@@ -193,7 +193,7 @@ def test_examples_beside_a_corpus_are_conversations_as_it_is(tmp_path: Path) -> 
     texts = write(
         tmp_path / "texts.jsonl", [{"conversations": f"A number {n}."} for n in range(30)]
     )
-    with pytest.raises(UserError, match="is text where that has conversations"):
+    with pytest.raises(UserError, match="is conversations, and the other is not"):
         load(path, form.text, forget={"like": str(texts)})
     # An answer alone is text.
     raw = load(path, form.text, "assistant", forget={"like": str(texts)})

@@ -178,7 +178,7 @@ def test_conversations_in_a_frame(make: Callable[[list[dict[str, Any]]], Any]) -
         left, listed = ranking.apply(frame, 0.2), ranking.lists[0.2]
         assert len(left) == 60 - len(listed.ids) - len(listed.copies) < 60
     options |= {"embeddings": np.concatenate([vectors, vectors[:30]]), "part": "whole"}
-    with pytest.raises(UserError, match="is text where that has conversations"):
+    with pytest.raises(UserError, match="is conversations, and the other is not"):
         mamushi.rank(frame, like=LIKE, **options)
 
 

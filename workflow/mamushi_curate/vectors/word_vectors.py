@@ -1,5 +1,4 @@
-"""Vectors of texts without a model: the leading components of their words (Deerwester et al.,
-1990)."""
+"""Vectors of texts without a model: leading components of their words (Deerwester et al., 1990)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
