@@ -20,6 +20,7 @@ from mamushi.evaluation.half_gap import (
     first_crossing,
     half_gap_table,
     saving,
+    savings_table,
     unlearning_table,
 )
 from mamushi.io import schemas
@@ -146,6 +147,14 @@ def test_the_papers_table_of_savings() -> None:
         assert {row[name] for name in ends} == {None}
     ours = rows(table, selector="mamushi")
     assert [round(100 * r["saving_vs_random"]) for r in ours] == [61, 66, 10]
+    printed = savings_table(table).to_pylist()
+    keys = ("random", "coreset", "mamushi", "vs_full", "vs_random")
+    assert [row["unlearner"] for row in printed] == [*HALF_GAPS]
+    assert [[round(100 * row[key]) for key in keys] for row in printed] == [
+        [62, 64, 24, 76, 61],
+        [61, 26, 21, 79, 66],
+        [40, 35, 36, 64, 10],
+    ]
 
 
 def test_the_budget_is_that_of_the_mean_curve_of_shares() -> None:
@@ -178,11 +187,15 @@ def test_censored_curves_have_no_budget_and_no_saving() -> None:
     def low(unlearner: str, selector: str, seed: int) -> list[float]:
         return [beta * (0.4 if selector == "random" else 0.8) for beta in BETA]
 
-    chance, ours = rows(half_gap(points(low)))
+    budgets = half_gap(points(low))
+    chance, ours = rows(budgets)
     names = ("budget", "budget_low", "budget_high", "retain_factor", "within_cap")
     assert chance["censored"] and {chance[name] for name in names} == {None}
     assert ours["budget"] == pytest.approx(0.625)
     assert ours["saving_vs_random"] is ours["saving_vs_random_low"] is None
+    (row,) = savings_table(budgets).to_pylist()
+    assert (row["random"], row["coreset"], row["vs_random"]) == (None, None, None)
+    assert row["mamushi"] + row["vs_full"] == pytest.approx(1)
 
 
 def test_seeds_without_a_gap_are_left_out() -> None:

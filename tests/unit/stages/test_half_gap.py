@@ -29,12 +29,13 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_both_tables_are_written_to_the_same_bytes_again(root: Path) -> None:
+def test_all_tables_are_written_to_the_same_bytes_again(root: Path) -> None:
     folder = root / "tables"
     how = {"name": "half_gap", "settings": HALF_GAP}
     words = command("publish", how, root=root, out_folder=folder)
     assert main(words) == 0
-    for kind, count in ((schemas.UNLEARNING, 3 * 2 * 2 * 4), (schemas.HALF_GAP, 4)):
+    counts = {schemas.UNLEARNING: 3 * 2 * 2 * 4, schemas.HALF_GAP: 4, schemas.SAVINGS: 2}
+    for kind, count in counts.items():
         path = folder / f"{kind.name}.parquet"
         assert read_table(path, kind).num_rows == count
         assert read_metadata(path)["settings"]["settings"]["retain_cap"] == 5.6

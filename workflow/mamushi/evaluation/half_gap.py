@@ -1,4 +1,5 @@
-"""The tables ``unlearning`` and ``half_gap``: budget-perplexity curves and where they cross.
+"""The tables ``unlearning``, ``half_gap`` and ``savings``: budget-perplexity curves, where they
+cross, and these budgets in the form of the paper's table.
 
 All curves of a seed have one scale: 0 is the forget perplexity of the model that unlearning starts
 from, 1 that of the gold standard, and the target lies between the two, linear between measured
@@ -48,15 +49,17 @@ def tables(
     retain_cap: float,
     fine: float | None,
 ) -> dict[Table, pa.Table]:
-    """Return both tables. Write down at which finer budgets the next run measures, with what they
-    were chosen by."""
+    """Return the three tables. Write down at which finer budgets the next run measures, with what
+    they were chosen by."""
     points = unlearning_table(grid, starts, sweeps, root)
     chosen = {"budgets": grid["budgets"], "seeds": grid["seeds"], "fine": fine, "target": target}
     added = finer_sweeps(points, grid["budgets"], target, fine)
     write_json(paths.under(root, paths.SWEEPS), {**chosen, "added": added})
+    budgets = half_gap_table(points, target, retain_cap)
     return {
         schemas.UNLEARNING: points,
-        schemas.HALF_GAP: half_gap_table(points, target, retain_cap),
+        schemas.HALF_GAP: budgets,
+        schemas.SAVINGS: savings_table(budgets),
     }
 
 
@@ -254,3 +257,15 @@ def saving(at: Crossing, chance: Crossing) -> _Row:
         if ends := fieller(means, error, t_quantile(n - 1)):
             row |= {"saving_vs_random_low": 1 - ends[1], "saving_vs_random_high": 1 - ends[0]}
     return row
+
+
+def savings_table(budgets: pa.Table) -> pa.Table:
+    """Return the table ``savings`` of the table ``half_gap``: a row for each dataset, model and
+    unlearner, in their order, and a column for each selector of the paper's table."""
+    keys, lines = ("dataset", "model", "unlearner"), dict[tuple[str, ...], _Row]()
+    for row in budgets.to_pylist():
+        line = lines.setdefault(itemgetter(*keys)(row), {key: row[key] for key in keys})
+        line[row["selector"]] = row["budget"]
+        if row["selector"] == "mamushi" and row["budget"] is not None:
+            line |= {"vs_full": 1 - row["budget"], "vs_random": row["saving_vs_random"]}
+    return pa.Table.from_pylist([*lines.values()], schema=schemas.SAVINGS.schema)

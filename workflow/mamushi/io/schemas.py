@@ -161,6 +161,15 @@ within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
 saving_vs_random float64?±: 1 − budget / budget of `random` with the same unlearner. Its interval
     is by Fieller's theorem for pairs of one seed; null where nothing bounds it.""")
 
+SAVINGS = table("""savings: The half-gap budgets in the form of the paper's table "Synergy with
+Sample-Level Unlearning", as shares of the forget set; null where censored, or not run.
+dataset string, model string, unlearner string
+random float64?: The `budget` of `random` in `half_gap`.
+coreset float64?: That of `coreset`.
+mamushi float64?: That of `mamushi`.
+vs_full float64?: What `mamushi` saves of the full forget set: 1 − its budget.
+vs_random float64?: What it saves of the budget of `random`: 1 − budget / budget of `random`.""")
+
 GENERATIONS = table("""generations: The continuations of all models of a probed cell, read by its
 gold model. `selector` and `beta` are null for a model without unlearning.
 dataset string, model string, seed int64

@@ -80,7 +80,10 @@ TABLES = {
     ),
     # Where the room `effects` is, its entry of the same name takes the place of this one.
     "half_gap": Published(
-        "Unlearning", ("unlearning", "half_gap"), "mamushi.evaluation.half_gap", half_gap
+        "Unlearning",
+        ("unlearning", "half_gap", "savings"),
+        "mamushi.evaluation.half_gap",
+        half_gap,
     ),
     "probes": Published("Unlearning", ("generations",), "mamushi.evaluation.probes", probes),
     "evidence_tables": Published(

@@ -26,8 +26,8 @@ Texts = tuple[Floats, NDArray[np.int64] | None]
 
 def tables(
     root: Path, grid: Mapping[str, Any], starts: Mapping[str, str], target: float, **settings: Any
-) -> dict[Table, list[dict[str, Any]]]:
-    """Return both tables as the core makes them, with the columns ``deep`` of ``unlearning`` and
+) -> dict[Table, Any]:
+    """Return the tables as the core makes them, with the columns ``deep`` of ``unlearning`` and
     ``deep_*`` of ``half_gap``."""
     made = half_gap.tables(root, grid=grid, starts=starts, target=target, **settings)
     points, budgets = (made[kind].to_pylist() for kind in (UNLEARNING, HALF_GAP))
@@ -48,7 +48,7 @@ def tables(
             row |= columns
             for point, share in zip(curve, shares.ravel(), strict=True):
                 point["deep"] = finite_or_none(share)
-    return {UNLEARNING: points, HALF_GAP: budgets}
+    return made | {UNLEARNING: points, HALF_GAP: budgets}
 
 
 def deep_curve(
