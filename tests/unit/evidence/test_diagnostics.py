@@ -67,7 +67,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     other = row | {"selector": "vmf", "auc": 0.1}
     second = [{**one, "seed": 2} for one in rows]
     found = paper_rows([other, row], [*second, *rows], "mamushi")
-    assert len(found) == 13 + 2 * 12
+    assert len(found) == 13 + 2 * 16
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
     paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
     assert paper["median principal angle at k = 2, degrees"] == (58, "Llama-3.1-8B, Jigsaw")

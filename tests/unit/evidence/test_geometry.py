@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from mamushi.evidence import geometry
-from mamushi.evidence.geometry import geometry_columns
+from mamushi.evidence.geometry import geometry_columns, geometry_summary
 from mamushi.io import schemas
 
 Vectors = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
@@ -69,6 +69,10 @@ def test_every_column_agrees_with_a_dense_svd(
     assert set(columns) == set(schemas.GEOMETRY.schema.names) - {"dataset", "model", "seed"}
     for name, values in expected.items():
         np.testing.assert_allclose(columns[name], values, atol=1e-4, rtol=1e-4, err_msg=name)
+    angles, summary = expected["angle_sorted"], geometry_summary(columns)
+    counts = [summary[f"angles_{name}"] for name in ("shared", "moderate", "distinct")]
+    assert counts == np.histogram(angles, [0, 30, 45, 90])[0].tolist()
+    assert summary["angles_above_45_50"] == np.mean(angles > 45)
     # The decomposition is no trivial one: the subspaces differ, and hold a part of the variance.
     assert columns["affinity"].max() < 0.95
     assert 0.3 < columns["variance_forget"][-1] < 0.995

@@ -20,8 +20,12 @@ EXACT_ROWS = 1024  # Rows up to which the rows are decomposed; of more, their d 
 NO_VARIANCE = 1e-6  # Share of the first singular value below which a component is rounding.
 SAME_SPAN = 0.85  # Affinity from which the paper calls two subspaces the same.
 SORTED_AT = 50  # Components of each domain between whose subspaces the paper sorts the angles.
+ANGLE_BANDS = (30, 45)
+"""Degrees up to which the paper calls an angle that of a shared, and of a moderately distinct
+direction."""
 QUOTED = {
-    **{"angle_median": (2, 50), "variance_forget": (50,), "variance_retain": (50,)},
+    **{"angle_median": (2, 50), "angles_above_45": (50,)},
+    **{"variance_forget": (50,), "variance_retain": (50,)},
     **{"energy_forget": (25, 50), "energy_retain": (25, 50)},
 }
 """The numbers of components at which the paper quotes a column."""
@@ -142,7 +146,19 @@ def geometry_summary(columns: Mapping[str, Any]) -> dict[str, float | int | None
     for name, quoted in QUOTED.items():
         for k in quoted:
             summary[f"{name}_{k}"] = float(columns[name][k - 1]) if k <= components else None
+    angles = np.array(columns["angle_sorted"], dtype=np.float64)
+    angles = angles[np.isfinite(angles)]
+    counts = angle_counts(angles) if len(angles) == SORTED_AT else (None, None, None)
+    for name, count in zip(("shared", "moderate", "distinct"), counts, strict=True):
+        summary[f"angles_{name}"] = count
     return summary
+
+
+def angle_counts(angles: NDArray[np.floating[Any]]) -> tuple[int, int, int]:
+    """Return how many of the angles (k,), in degrees, are up to the first of ``ANGLE_BANDS``, from
+    there up to the second, and above it."""
+    shared, moderate = (int((angles <= edge).sum()) for edge in ANGLE_BANDS)
+    return shared, moderate - shared, len(angles) - moderate
 
 
 def _shares(terms: Doubles) -> Doubles:

@@ -210,7 +210,8 @@ GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a r
 number k of leading components. Each domain less its own mean, then every vector at length 1.
 dataset string, model string, seed int64
 k int64: Number of leading components, from 1.
-singular_forget float64: The k-th singular value of the forget domain.
+singular_forget float64: The k-th singular value of the forget domain, as it comes: it grows with
+    the root of the number of texts.
 singular_retain float64
 variance_forget float64: Share of the forget domain's whole variance in its first k components.
 variance_retain float64
