@@ -82,7 +82,7 @@ def test_shares_cross_the_target_at_the_budgets_of_the_table(tmp_path: Path) -> 
     figure = draw("half_gap", tmp_path, AXES)
     share, cost, *unlearned = figure.axes
     labels = [share.get_ylabel(), unlearned[0].get_ylabel()]
-    assert labels == ["alpha, small\nRetraining", "alpha, small\nNegGrad+"]
+    assert labels == ["alpha\nsmall\nRetraining", "alpha\nsmall\nNegGrad+"]
     # The mean over seeds 0, 1, 2 adds a hundredth.
     expected = [[0, 0], [0.25, 0.385], [0.5, 0.76], [1, 1]]
     np.testing.assert_allclose(lines(share, AXES)["mamushi"], expected, atol=1e-9)

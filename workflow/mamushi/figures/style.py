@@ -23,9 +23,9 @@ PALETTE = sns.color_palette("colorblind")
 MARKS = "DP^oXv<sdph*>8H"
 """Beside the colours, in the order of ``SELECTORS`` and then of the grid."""
 TONES = {FORGET: "#E69F00", RETAIN: "#0072B2", "_both": "#44337A", "_reference": "#555555"}
-TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73"}
+TONES |= {"isotropic, k / d": "#555555"}
 """Of lines by what they are of: the domains are the lighter and the darker tone in grey."""
-DASHES = {RETAIN: "--", "_reference": "--", "share above 45°": ":", "isotropic, k / d": "-."}
+DASHES = {RETAIN: "--", "_reference": "--", "isotropic, k / d": "-."}
 REFERENCE: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": "--", "zorder": 2}
 """Of lines beside which curves are read."""
 WIDTH, COLUMN, HEIGHT = 5.5, 3.4, 1.5

@@ -9,9 +9,9 @@ OF = "unlearning"
 READS = ["unlearning", "half_gap"]
 
 SHOWN = {
-    "recovery": "share of the gap closed",
+    "recovery": "share of the gap",
     "deep": "of the deep gap",
-    "retain": "retain perplexity / start's",
+    "retain": "retain PPL / start's",
 }
 CROSSES = {SHOWN["recovery"]: "budget", SHOWN["deep"]: "deep_budget"}
 
@@ -30,7 +30,7 @@ def draw(grid: dict[str, Any], unlearning: Path, half_gap: Path) -> Any:
     budgets["target"] = (budgets.target_ppl_forget - budgets.start_ppl_forget) / gap
     points = rows_of(unlearning, every)
     for table in (points, budgets):
-        table["row"] += ", " + table.column + "\n" + table.unlearner.map(label).astype(str)
+        table["row"] += "\n" + table.column + "\n" + table.unlearner.map(label).astype(str)
     points["retain"] = points.ppl_retain / points.start_ppl_retain
     shown = [name for name in SHOWN if points[name].notna().any()]
     rows = points.melt(["row", "selector", "beta"], shown, "column")
