@@ -106,6 +106,7 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
         for name, value in (("recovered", slope * beta / 2), ("deep", slope * beta)):
             row |= {name: value, f"{name}_low": value - 0.1, f"{name}_high": value + 0.1}
         rows.append(row)
+    rows[-1]["deep_high"] = 2.4
     table = pa.Table.from_pylist(rows, schema=EFFECTS.schema)
     figure = draw("shares", write_tables(tmp_path, (EFFECTS, table)), grid)
     whole_gap, deep = figure.axes
@@ -115,7 +116,9 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
     np.testing.assert_allclose(lines(deep, in_table)["random"], [[0.25, 0.2], [0.75, 0.6]])
     (bars,) = (shape for shape in deep.collections if isinstance(shape, LineCollection))
     heights = [segment[:, 1] for segment in bars.get_segments()]
-    np.testing.assert_allclose(heights, [[0.1, 0.3], [0.5, 0.7], [0.3, 0.5], [1.1, 1.3]])
+    np.testing.assert_allclose(heights, [[0.1, 0.3], [0.5, 0.7], [0.3, 0.5], [1.1, 2.4]])
+    # The last bar leaves its panel, and says where it ends.
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [[], ["2.4"]]
     assert lines(deep, grid, ":")["mamushi"][[0, -1]].tolist() == [[0, 0], [1, 1]]
     names = ["Random", "Mamushi", "in proportion", "nothing removed", "gold standard"]
     assert sorted(legend_texts(figure)) == sorted(names)
