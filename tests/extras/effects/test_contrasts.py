@@ -8,6 +8,7 @@ from mamushi.evaluation.intervals import standard_error
 from mamushi_extras.effects.contrasts import (
     NO_GAP,
     NO_TEXTS,
+    ONE_SEED,
     contrast,
     holm,
     interval,
@@ -41,10 +42,15 @@ def test_a_contrast_by_hand_where_only_seeds_or_only_texts_differ() -> None:
     assert (of_seeds.low, of_seeds.high) == pytest.approx((0.3 - half, 0.3 + half))
     assert of_seeds.p == pytest.approx(ttest_1samp(apart, 0).pvalue)
     rates, tokens = np.arange(30.0) / 10, np.ones(30)
+    half = 2.045230 * rates.std(ddof=1) / np.sqrt(30)
     for seeds in (1, 4):
-        of_texts = contrast(np.tile(rates, (seeds, 1)), np.zeros((seeds, 30)), tokens)
-        half = 2.045230 * rates.std(ddof=1) / np.sqrt(30)
+        of_texts = contrast(
+            np.tile(rates, (seeds, 1)), np.zeros((seeds, 30)), tokens, of_texts=True
+        )
         assert (of_texts.low, of_texts.high) == pytest.approx((1.45 - half, 1.45 + half))
+    alone = contrast(rates[None], np.zeros((1, 30)), tokens)
+    assert (alone.estimate, alone.reason) == (pytest.approx(1.45), ONE_SEED)
+    assert np.isnan([alone.low, alone.high, alone.p]).all()
 
 
 @pytest.mark.parametrize(

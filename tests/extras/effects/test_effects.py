@@ -11,6 +11,7 @@ from mamushi.data.labels import TextProperties
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import write_table
+from mamushi_extras.effects.contrasts import FEWEST_GROUPS, NO_TEXTS, ONE_SEED
 from mamushi_extras.effects.effects import groups, tables
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 from tests.support.score_files import domains, unknown_texts, write_examples
@@ -132,6 +133,19 @@ def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
         assert {value for _, value in of_column} == values
     longest = {value: texts.words[r].max() for _, name, value, r in listed if name == "words"}
     assert longest["short"] < longest["medium"] < longest["long"]
+
+
+def test_with_one_seed_shares_have_no_interval_and_the_table_says_so(tmp_path: Path) -> None:
+    write_run(tmp_path, range(1))
+    changes, subgroups = made(tmp_path, range(1))
+    (ours,) = (row for row in changes if row["selector"] == "ours")
+    assert ours["recovered"] > 0 and ours["withheld"] == ours["deep_withheld"] == ONE_SEED
+    assert [name for name in ours if name.endswith(("_low", "_high", "_gold")) and ours[name]] == []
+    assert (ours["p"], ours["comparisons"], ours["non_inferior"]) == (None, 0, "cannot be told")
+    for row in subgroups:
+        ends = [row[name] for name in row if name.endswith(("_low", "_high"))]
+        few = row["texts"] < FEWEST_GROUPS
+        assert (ends, row["withheld"]) == ([None] * len(ends), NO_TEXTS if few else ONE_SEED)
 
 
 def test_who_pays_and_who_is_listed(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ higher by ``MEMORY`` per token; one that it unlearned, by half of that.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
+from mamushi_extras.effects.contrasts import ONE_SEED
 from mamushi_extras.left.attacks import WHY_NOT
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 from mamushi_extras.left.stages import arms_asked
@@ -68,9 +70,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def table(root: Path) -> Rows:
-    config = {"models": {"small": {}}, "left": AXES, "unlearning": {"start": "beta0"}}
-    how = {"name": "left", "settings": {"grid": AXES, "arms": arms_asked(config)}}
+def table(root: Path, seeds: Sequence[int] = (0, 1, 2)) -> Rows:
+    axes = AXES | {"seeds": [*seeds]}
+    config = {"models": {"small": {}}, "left": axes, "unlearning": {"start": "beta0"}}
+    how = {"name": "left", "settings": {"grid": axes, "arms": arms_asked(config)}}
     out = root.parent / "tables"
     assert main(command("publish", how, root=root, out_folder=out)) == 0
     rows: Rows = read_table(out / "membership.parquet", MEMBERSHIP).to_pylist()
@@ -114,6 +117,13 @@ def test_retraining_forgets_and_unlearning_stands_between(rows: Rows, attack: st
         assert row["difference"] == pytest.approx(row["value"] - row["gold"])
     kept = where(rows, attack=attack, measure="auc", members="kept")
     assert {row["verdict"] for row in kept} == {"more than gold"}
+
+
+def test_one_seed_has_numbers_and_no_interval(root: Path) -> None:
+    for row in where(table(root, [0]), attack="loss"):
+        assert row["difference"] == row["value"] - row["gold"] and row["why"] == ONE_SEED
+        ends = [row[name] for name in row if name.endswith(("low", "high"))]
+        assert [*ends, row["verdict"], row["at_fault"]] == [None] * 8
 
 
 def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
     assert last["retain_lost"] == 0.0
     if len(seeds) == 1:
         assert last["excess_low"] is None and last["why"].startswith("one seed")
+        assert last["relearned_low"] is last["relearned_beside_gold"] is None
+        assert last["relearned_withheld"] == last["why"]
     else:
         half = 12.7062 * by_gold.std(ddof=1) / np.sqrt(2)
         assert last["excess_high"] - last["excess"] == pytest.approx(half, rel=1e-4)

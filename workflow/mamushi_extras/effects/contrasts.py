@@ -32,6 +32,7 @@ NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
 NOT_RAKED = "too few held-out forget texts"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
+ONE_SEED = "one seed: training again may change as much"
 OVERSHOOTS = "overshoots"
 
 
@@ -94,6 +95,7 @@ def contrast(
     *,
     gap: tuple[Floats, Floats] | None = None,
     pooled: tuple[float, float] | None = None,
+    of_texts: bool = False,
 ) -> Effect:
     """Return how much the mean NLL per token is higher under models a than b, in nats.
 
@@ -101,7 +103,8 @@ def contrast(
     several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are not
     independent. With the ``gap``, beta 0 and gold (S, n), it is a share of the difference of their
     means, and has Fieller's interval. ``pooled`` are a variance over seeds of the difference in
-    nats and its degrees of freedom, in the place of its own. One seed has errors over texts alone.
+    nats and its degrees of freedom, in the place of its own. One seed has no interval and no p:
+    over texts alone, ``of_texts``, it is about these very models and no others.
     """
     if not len(tokens):
         return Effect(np.nan, reason=NOT_RAKED)
@@ -139,6 +142,8 @@ def contrast(
         ends = fieller(means, error, quantile)
     if ends is None:
         return Effect(np.nan, reason=NO_GAP)
+    if len(nll_a) == 1 and not of_texts:
+        return Effect(estimate, reason=ONE_SEED)
     p = _level_at(abs(float(means[0] / root)), share, seed_freedom, text_freedom)
     return Effect(estimate, *ends, p)
 

@@ -60,7 +60,7 @@ def deep_curve(
     ``target``, and between which budgets no test tells it from that. One seed does not know how far
     another is, and has no such ends. NaN, and the reason, where no gap is clearly above 0."""
     start, gold = ends
-    whole_gap = contrast(gold, start, *texts)
+    whole_gap = contrast(gold, start, *texts, of_texts=True)
     if not whole_gap.low > 0:
         none = np.full((len(start), len(beta)), np.nan)
         return none, {"deep_withheld": whole_gap.reason or NO_GAP}

@@ -25,7 +25,7 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN
 from mamushi.io.tables import ranked as ranked_texts
 from mamushi_extras.effects.cohort import Cohort, Rows, cohorts
-from mamushi_extras.effects.contrasts import holm, pooled_variance
+from mamushi_extras.effects.contrasts import ONE_SEED, holm, pooled_variance
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
 _Row = dict[str, Any]
@@ -180,7 +180,8 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
             row = {**head, "domain": domain, "subgroup": subgroup, "value": value}
             row |= {"texts": len(rows)}
             row |= cohort.contrast(rows, nll, start).columns("to_beta0")
-            row |= cohort.contrast(rows, nll, gold).columns("to_gold")
+            to_gold = cohort.contrast(rows, nll, gold)
+            row |= to_gold.columns("to_gold") | {"withheld": to_gold.reason}
             if domain == FORGET:
                 inside = values[subgroup] == value
                 row["ranked"] = int(inside.sum())
@@ -189,5 +190,5 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
                     row["listed"] = float(both.mean() / inside.sum())
                     row["of_list"] = float((both / size).mean()) if size.all() else None
                 share = cohort.contrast(rows, nll, start, (start, gold))
-                row |= share.columns("recovered") if np.isfinite(share.low) else {}
+                row |= share.columns("recovered") if share.reason in (None, ONE_SEED) else {}
             yield row

@@ -8,7 +8,7 @@ of chance are one selector, `random`. Below 20 independent texts, and with a gap
 above 0, numbers are null.
 dataset string, model string, selector string, beta float64
 lists int64: Removal lists of a seed, over which the mean goes.
-seeds int64: With one seed, errors are over texts alone.
+seeds int64: With one seed nothing has an interval, and the column `withheld` says so.
 steps string: How steps were counted: `aligned`, `matched` or `by_data`.
 equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps.
 recovered float64?±: Share of the gap in forget NLL that is recovered: the mean over seeds of its
@@ -29,7 +29,8 @@ deep_gap float64?±: That gap, gold less beta 0, in nats per token.
 deep_vs_random float64?±, deep_withheld string?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed, by the values of columns
-of labels. Intervals are over texts and seeds, and null of fewer than 20 texts.
+of labels. Intervals are over texts and seeds, and null of fewer than 20 texts or
+one seed.
 dataset string, model string, selector string, beta float64, domain string
 subgroup string: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
 value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
@@ -38,7 +39,7 @@ seeds int64
 to_beta0 float64: Mean NLL per token less that of beta 0, in nats; above 0 is worse for the removal.
 to_beta0_low float64?, to_beta0_high float64?
 to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
-to_gold_low float64?, to_gold_high float64?
+to_gold_low float64?, to_gold_high float64?, withheld string?
 recovered float64?±: Of forget texts, the share of the group's own gap in held-out NLL from beta 0
     to gold that the removal recovers; null as in `effects`.
 ranked int64?: Forget texts of the group in the inference section; null of the retain domain.

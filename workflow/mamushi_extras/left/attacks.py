@@ -22,6 +22,7 @@ from mamushi.io.tables import INFERENCE, read_table
 from mamushi.selection.arrays import Mask
 from mamushi.selection.metrics import auc_ends
 from mamushi_extras.effects.cohort import Cohort, cohorts
+from mamushi_extras.effects.contrasts import ONE_SEED
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
 FALSE_POSITIVES, RESAMPLES = 0.01, 200
@@ -184,7 +185,11 @@ def membership_rows(cohort: Cohort, names: Sequence[str]) -> Iterator[dict[str, 
             elif row["texts"] < FEWEST_TEXTS or others < fewest:
                 row["why"] = f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"
             else:
-                row |= compare(scores[attack], gold_scores[attack], inside, ~ranked, measure)
+                told = compare(scores[attack], gold_scores[attack], inside, ~ranked, measure)
+                if seeds == 1:
+                    names = ("value", "gold", "difference")
+                    told = {name: told[name] for name in names} | {"why": ONE_SEED}
+                row |= told
             yield row
 
 

@@ -15,7 +15,7 @@ from mamushi.io import paths
 from mamushi.io.columns import Table
 from mamushi.io.tables import FORGET, read_table
 from mamushi_extras.effects.cohort import Cohort, cohorts
-from mamushi_extras.effects.contrasts import interval
+from mamushi_extras.effects.contrasts import ONE_SEED, interval
 from mamushi_extras.left.schemas import RELAPSE, RELEARNED_TEXTS, RELEARNING_CURVE
 
 
@@ -51,7 +51,7 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
             row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
             row |= share.share_columns("relearned")
             row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
-            row["why"] = None if seeds > 1 else "one seed: training again may change as much"
+            row["why"] = None if seeds > 1 else ONE_SEED
             yield row
 
 

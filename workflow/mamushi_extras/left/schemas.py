@@ -24,8 +24,8 @@ measure string: `auc`, where chance is 0.5, or `tpr`, the share of texts found w
 texts int64: Texts that are asked about, in the seed with the fewest.
 others int64: Held-out texts that they are told from.
 seeds int64
-value float64?: The measure of the model; null where `why` says what is missing.
-low float64?: Lower end of the 95% interval, over texts and seeds; of one seed over texts alone.
+value float64?: The measure of the model; what is null is missing for the reason in `why`.
+low float64?: Lower end of the 95% interval, over texts and seeds; null with one seed.
 high float64?
 gold float64?: The measure of the gold models of the same seeds, which never saw the texts.
 gold_low float64?, gold_high float64?

@@ -44,7 +44,9 @@ def draw(grid: dict[str, Any], effects: Path) -> Any:
         axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
         style.limit_shares(axes)
         mark_ends(axes, bounded.assign(colour=colours))
-    return style.finish(drawn, grid, "bars: 95% intervals over texts and seeds")
+    many = len(grid["seeds"]) > 1
+    note = "bars: 95% intervals over texts and seeds" if many else "one seed: no intervals"
+    return style.finish(drawn, grid, note)
 
 
 def mark_ends(axes: Any, bars: Any) -> None:
