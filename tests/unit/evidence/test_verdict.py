@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from mamushi.data.labels import TextProperties
 from mamushi.evidence.calibration import RatioEstimate, RatioScores
@@ -18,7 +19,7 @@ from mamushi.evidence.verdict import (
     share_bound,
 )
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.metrics import NORMAL, auc
+from mamushi.selection.metrics import auc, auc_ends
 from tests.unit.evidence.test_calibration import normals
 
 # The interval of an AUC ---------------------------------------------------------------------------
@@ -32,9 +33,26 @@ def test_the_interval_of_an_auc_has_twice_delongs_variance() -> None:
     score, forget = np.concatenate([one, two]), np.arange(11) < 5
     value, low, high = auc_interval(score, forget)
     assert value == pytest.approx(wins.mean())
-    assert low == pytest.approx(max(wins.mean() - NORMAL * error, 0))
-    assert high == pytest.approx(min(wins.mean() + NORMAL * error, 1))
+    assert (low, high) == pytest.approx(auc_ends(value, error**2, 5))
     assert auc_interval(score, forget, [score, -score, score])[1] < low
+
+
+@pytest.mark.parametrize("texts", [10, 15, 100])
+@pytest.mark.parametrize(("apart", "stray"), [(0.4, 0.0), (2.5, 0.0), (4.0, 0.03), (3.0, 0.1)])
+def test_an_interval_holds_of_few_texts_and_of_strong_scores(
+    texts: int, apart: float, stray: float
+) -> None:
+    """Of forget texts at ``apart`` standard deviations, but for the share ``stray`` that lies low
+    among the retain texts, and may be missing from the sample."""
+    rng, covers, times = np.random.default_rng(texts), 0, 200
+    true = (1 - stray) * norm.cdf(apart / 2**0.5) + stray * norm.cdf(-(2**0.5))
+    forget = np.arange(texts + 200) < texts
+    for _ in range(times):
+        centre = np.where(rng.random(texts) < stray, -2.0, apart)
+        score = rng.normal(np.concatenate([centre, np.zeros(200)]), 1)
+        _, low, high = auc_interval(score, forget)
+        covers += low <= true <= high
+    assert covers >= 0.93 * times
 
 
 # The scores of a run ------------------------------------------------------------------------------

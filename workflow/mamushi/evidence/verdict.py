@@ -47,18 +47,16 @@ ADVICE_WORDS = {
 def auc_interval(
     score: Doubles, forget: Mask, refits: Sequence[Doubles] = (), groups: GroupCodes | None = None
 ) -> tuple[float, float, float]:
-    """Return the AUC of cross-fitted scores with a 95% interval: by ``DELONG_FACTOR`` times the
-    sampling variance of texts, or ``groups`` (n,), and the variance over ``refits``."""
+    """Return the AUC of cross-fitted scores with the 95% interval of ``auc_ends``: by
+    ``DELONG_FACTOR`` times the sampling variance of texts, or ``groups`` (n,), and the variance
+    over ``refits``."""
     above, below = metrics.placements(score, forget)
-    clusters, value = metrics.clusters_of(groups, forget), float(above.mean())
-    error = metrics.sampling_error(above, below, clusters)
+    error = metrics.sampling_error(above, below, metrics.clusters_of(groups, forget))
+    value = float(above.mean())
     variance = DELONG_FACTOR * error.variance
     if len(refits) > 1:
         variance += float(np.var([metrics.auc(refit, forget) for refit in refits], ddof=1))
-    if clusters is not None:
-        return value, *metrics.auc_ends(value, variance, error.texts, error.errors)
-    half = metrics.NORMAL * float(np.sqrt(variance))
-    return value, max(value - half, 0.0), min(value + half, 1.0)
+    return value, *metrics.auc_ends(value, variance, error.texts, error.errors)
 
 
 def auc_of_right_labels(value: float) -> float:
