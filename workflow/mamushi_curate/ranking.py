@@ -191,8 +191,8 @@ class Ranking:
     @cached_property
     def advice(self) -> Mapping[str, Any]:
         """Return how much to remove for half of what the removal of everything does, as `mamushi
-        advise --removal 0.5 --json` does: shares of the forget texts, or the reason why none is
-        known. Raises ``UserError`` for a corpus."""
+        advise --removal 0.5 --json` does: shares of the forget texts with their ``span`` and
+        ``limit`` in words, or the reason why none is known. Raises ``UserError`` for a corpus."""
         if self.share is not None:
             raise UserError(NO_GOLD, where="advise", do="take the list at `likely`, or a budget")
         self._pipeline.want_advice()

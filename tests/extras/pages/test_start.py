@@ -76,7 +76,7 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     assert "10 of 20 forget texts" in verdict and "check the list before deleting" in verdict
     assert all(reason in verdict for reason in (STRONG, BOUND))
     (number,) = (words for words in words_of(page, "p") if "About" in words)
-    assert "About 5 of 20 (25%) give half" in number and "interval is 16% to 37%" in number
+    assert "About 5 of 20 (25%) give half" in number and "the span is 16% to 37%" in number
     listed = f"results/{LISTS}/mamushi/beta0.50.parquet"
     assert words_of(page, "pre") == [
         "mamushi list --budget 0.25 --selector mamushi",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mamushi.cli import main
-from mamushi.evidence.advice import advice
+from mamushi.evidence.advice import LIMIT, PREDICTED, advice
 from mamushi.io import paths
 from tests.support.ranked_files import frontier, write_frontiers
 
@@ -45,6 +45,19 @@ def test_the_interval_spans_seeds_and_bands_and_is_rounded_outwards() -> None:
     open_end = one(rows, "preservation", 0.005)
     assert (open_end["budget_low"], open_end["budget_high"]) == (0.73, 1.0)
     assert open_end["reason"] is None
+
+
+def test_a_budget_says_its_span_and_what_it_is_of() -> None:
+    rows = frontier("s", 1.0, width=0.1)
+    alone = one(rows, "removal", 0.5)
+    assert (alone["span"], alone["limit"]) == ("40% to 60%", LIMIT)
+    at = {"dataset": "d", "model": "m", "selector": "s", "seed": 0}
+    at = {name: rows[0][name] for name in at}
+    curve = [{**at, "beta": beta, "recovered": beta**0.5} for beta in (0.0, 0.25, 0.5, 1.0)]
+    (foreseen,) = advice(rows, [("removal", 0.5)], curve)
+    assert (foreseen["span"], foreseen["limit"]) == ("5% to 45%", PREDICTED)
+    withheld = one([row | {"gain_low": None} for row in rows], "removal", 0.5)
+    assert withheld["span"] is withheld["limit"] is None
 
 
 def reason(rows: list[dict[str, Any]], target: str, value: float) -> str | None:

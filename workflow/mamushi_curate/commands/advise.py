@@ -11,15 +11,8 @@ from typing import Any
 from mamushi.io import paths
 from mamushi_curate.commands import _options
 
-LIMIT = (
-    "The share is that of a learner that becomes the mixture it is trained on. A model that is "
-    "tuned on few texts may need another one; two or three retrainings there tell."
-)
-_PREDICTED = (
-    "Predicted by what goes of the words; retrained models needed a budget in the interval."
-)
 NAMES = ("dataset", "model", "selector")
-HEAD = (*NAMES, "remove", "share", "95% interval", "list, or why there is none")
+HEAD = (*NAMES, "remove", "share", "span", "list, or why there is none")
 
 
 def run(
@@ -52,10 +45,8 @@ def run(
     print(harm if target == "preservation" else f"{100 * value:g}% of the full removal")
     for line in table:
         print("  ".join(map(str.ljust, line, widths)).rstrip())
-    if any(row["retraining"] is not None for row in rows):
-        print(_PREDICTED)
-    elif target == "removal" and any(row["budget"] for row in rows):
-        print(LIMIT)
+    for limit in dict.fromkeys(row["limit"] for row in rows if row["limit"]):
+        print(limit)
     return 0, rows
 
 
@@ -71,7 +62,6 @@ def _cells(
         return *names, "", "", "", row["reason"] or "nothing has to go"
     units, is_of_tokens = units_at(budget, totals[names]), row["reason"] == OF_TOKENS
     beta = paths.beta(round(budget, 2)) if is_of_tokens else share_of(units, totals[names])
-    of = "budget" if row["retraining"] is None else "retraining"
     pattern = paths.SPANS if is_of_tokens else paths.REMOVAL
     cell = {**dict(zip(NAMES, names, strict=True)), "beta": beta}
     lists = sorted(root.glob(str(paths.under("", pattern, **cell, seed="*"))))
@@ -79,6 +69,6 @@ def _cells(
     command = f"mamushi run {pattern.format(**cell, seed=0)}" if is_of_tokens else command
     return (
         *(*names, f"{units:,} {'tokens' if is_of_tokens else 'texts'}", f"{100 * float(beta):g}%"),
-        f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}",
+        row["span"],
         " ".join(map(str, lists)) or command,
     )
