@@ -66,12 +66,12 @@ def table_of(n1=40, n2=60, column=None):
     return scores_table(score, np.arange(n1 + n2) < n1)
 
 
-def ratio_of(table, lost=0.0, withheld=None):
+def ratio_of(table, lost=0.0, withheld=None, z=None):
     """The scores of a table as the calibrated ratio."""
     columns = {"id": table["id"], "log_ratio": table["score"]}
     ratio = pa.table({**columns, "group": pa.nulls(len(table), pa.int64())})
     verdict = {"reason": withheld, "withheld": withheld}
-    return Calibrated(ratio, lost, "own", verdict, Dependence())
+    return Calibrated(ratio, lost, "own", verdict, Dependence(z=z))
 
 
 AUC = {"auc": 0.95, "auc_low": 0.9, "auc_high": 0.97, "matched": None, "matched_low": None}
@@ -139,8 +139,9 @@ def test_what_is_expected_of_a_list_and_its_share_that_the_retain_domain_has_too
     assert found["also_retain"]["estimate"] == pytest.approx(share / 0.3)
     assert found["also_retain"]["upper_bound"] == pytest.approx((share + band) / 0.3)
     hidden = table_of(40, 6000, np.where(np.arange(6040) < 40, log_ratio, np.nan))
-    for scores, size in ((table, 0), (hidden, 10)):
-        unknown = manifest(scores, ratio_of(table), dropped(), size, *ABOUT)["also_retain"]
+    # The last has texts in groups that no column names.
+    for scores, size, z in ((table, 0, None), (hidden, 10, None), (table, k, 3.0)):
+        unknown = manifest(scores, ratio_of(table, z=z), dropped(), size, *ABOUT)["also_retain"]
         assert unknown["estimate"] is unknown["upper_bound"] is None
     with pytest.raises(AssertionError, match="hold other examples"):
         manifest(table, ratio_of(table.slice(1)), dropped(), k, *ABOUT)

@@ -61,7 +61,7 @@ def manifest(
     n1, n2 = int(forget.sum()), int((~forget).sum())
     threshold = float(listed["score"][-1].as_py()) if k else None
     also_retain: dict[str, float | None] = {"estimate": None, "upper_bound": None}
-    if threshold is not None and order.region:
+    if threshold is not None and order.region and ratio.texts.reason is None:
         codes = None if ratio.groups is None else ratio.groups[~forget]
         also_retain = share_bound(scores["score"].to_numpy()[~forget], threshold, k / n1, codes)
     curve = Frontier(ratio.table["log_ratio"].to_numpy(), forget, ratio.lost)
