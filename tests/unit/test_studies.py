@@ -37,6 +37,14 @@ def test_scale(tmp_path: Path) -> None:
         assert 0 < float(values[f"rss_gib_{name}_n400"]) <= float(values["rss_gib_all_n400"])
 
 
+def test_coverage(tmp_path: Path) -> None:
+    """With one seed, and where a column gives the label away, there is no interval."""
+    values = values_of(tmp_path, "studies.coverage.run", "--draws", "2")
+    for name in ("seeds_1_recovered", "curves_1_half_gap", "leaking_auc"):
+        assert (values[f"{name}_given"], values[f"{name}_holds"]) == ("0", "none")
+    assert float(values["seeds_5_retain_change_given"]) == 1
+
+
 def test_theory(tmp_path: Path) -> None:
     """The transfer bound holds in every random world, and is loose."""
     values = values_of(tmp_path, "studies.theory.run", "--worlds", "60")
