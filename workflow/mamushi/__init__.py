@@ -11,7 +11,7 @@ found by their folders: see ``registry``.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 __all__ = ["rank"]
 
 
