@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evaluation.sad import area, sad, sad_summary, sad_table
+from mamushi.evaluation.sad import area, sad
+from mamushi.evaluation.sad_tables import sad_summary, sad_table
 from tests.support.grid_files import GRID, N_FORGET, write_results
 
 ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 
 from mamushi.cli import main
 from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
-from mamushi.evaluation.sad import sad_summary, sad_table
+from mamushi.evaluation.sad_tables import sad_summary, sad_table
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi_extras.effects.schemas import EFFECTS

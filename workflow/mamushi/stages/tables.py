@@ -75,7 +75,7 @@ TABLES = {
     "tables": Published(
         "Tables",
         ("sad", "sad_summary", "selection"),
-        "mamushi.evaluation.sad",
+        "mamushi.evaluation.sad_tables",
         of_grid,
     ),
     # Where the room `effects` is, its entry of the same name takes the place of this one.

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.evaluation import sad
+from mamushi.evaluation import sad_tables
 from mamushi.evaluation.intervals import Floats, finite_or_none
-from mamushi.evaluation.sad import BASELINE, areas
+from mamushi.evaluation.sad import BASELINE
+from mamushi.evaluation.sad_tables import areas
 from mamushi.io.columns import Table
 from mamushi.io.schemas import SAD
 from mamushi_extras.effects.contrasts import holm, interval, p_value
@@ -24,7 +25,7 @@ from mamushi_extras.effects.schemas import SAD_DIFFERENCES
 
 def tables(root: Path, grid: Mapping[str, Any], ranked: Collection[str]) -> dict[Table, pa.Table]:
     """Return the tables of a grid as the core makes them, and which of its selectors differ."""
-    made = sad.tables(root, grid, ranked)
+    made = sad_tables.tables(root, grid, ranked)
     return {**made, SAD_DIFFERENCES: sad_differences(made[SAD])}
 
 
