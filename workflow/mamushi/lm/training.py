@@ -285,7 +285,7 @@ def micro_batches(
 def mean_nll_objective(
     model: PreTrainedModel,
     texts: TokenSet,
-    settings: Mapping[str, Any],
+    training: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
     name: str = "fine-tune",
@@ -294,8 +294,8 @@ def mean_nll_objective(
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the mean NLL over its predicted tokens.
     ``remaining`` is that of ``examples_of_step``."""
-    batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    shared, aligned = can_share(model), settings.get("steps") == "aligned"
+    batch, size = int(training["batch_size"]), int(training["micro_batch_size"])
+    shared, aligned = can_share(model), training.get("steps") == "aligned"
     passed = len(texts) if remaining is None or not aligned else len(remaining)
 
     def step(number: int) -> Step:
@@ -317,7 +317,7 @@ def mean_nll_objective(
 def finetune(
     model: PreTrainedModel,
     texts: TokenSet,
-    settings: Mapping[str, Any],
+    training: Mapping[str, Any],
     *,
     total: int,
     seed: int,
@@ -332,11 +332,11 @@ def finetune(
     ``updated`` that of ``Objective``. Raises ``UserError`` where there is nothing to train on."""
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
-    warmup = int(settings["warmup_steps"])
-    rate, schedule = float(settings["learning_rate"]), settings["schedule"]
-    descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
+    warmup = int(training["warmup_steps"])
+    rate, schedule = float(training["learning_rate"]), training["schedule"]
+    descent = Descent.of(rate, training, schedule=schedule, warmup=warmup, rise=warmup + 1)
     objective = mean_nll_objective(
-        model, texts, settings, seed, accelerator, name, remaining, updated
+        model, texts, training, seed, accelerator, name, remaining, updated
     )
     model.train()
     return TrainingLoop(objective, descent, total, accelerator, checkpoint).run()
