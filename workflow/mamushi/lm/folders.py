@@ -70,8 +70,8 @@ def check_config(folder: Path) -> dict[str, Any]:
     # that comes with a model is never run.
     kind, architectures = config.get("model_type"), config.get("architectures") or []
     if kind not in CAUSAL or (architectures and not {*architectures} & {*CAUSAL.values()}):
-        known = "not a causal language model that transformers knows; choose a decoder-only model"
-        problem = problem or f"{known} (config.json: {kind}, {architectures})"
+        says = f"config.json: {kind}, {architectures}" if config else "no config.json"
+        problem = problem or f"not a causal language model that transformers knows ({says})"
     if problem:
         raise UserError(problem, where=folder)
     return config
