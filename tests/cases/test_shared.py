@@ -49,8 +49,7 @@ SAYS: dict[str, list[str]] = {
         r"removed: 8 of which toxic: 8",
     ],
     "26-out-other-url": [
-        r"\Arc 0 file:///(\S+) /\1\n",
-        r"\n(rc 2 .*: is a URL, to which nothing is written; give a path.*\n){7}\Z",
+        r"\A(rc 2 .*: is a URL, to which nothing is written; give a path.*\n){8}\Z"
     ],
     "20-out-over-data": [r"error: data\.csv: is no name of a configuration", r"\ncomment_id,body"],
     "21-killed-before-receipt": [r"exit 0\nout\.csv\nout\.csv\.receipt\.json\n\Z"],
