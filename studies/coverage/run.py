@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evaluation.half_gap import crossing, saving
+from mamushi.evaluation.half_gap import crossing, saving_columns
 from mamushi.evidence import verdict
 from mamushi.evidence.advice import first_reached, predicted_budget
 from mamushi.evidence.calibration import RatioScores
@@ -193,7 +193,7 @@ def sweep(seeds: int, rng: np.random.Generator) -> Results:
         return np.minimum(height[:, None] * beta, 1.5)
 
     own, chance = (crossing(beta, curves(at), 0.5) for at in (0.4, 0.6))
-    ends = (saving(own, chance).get(f"saving_vs_random_{end}") for end in ("low", "high"))
+    ends = (saving_columns(own, chance).get(f"saving_vs_random_{end}") for end in ("low", "high"))
     low, high = interval(0.1 + 0.02 * rng.normal(size=seeds))
     spared, excess = inside(next(ends), 1 / 3, next(ends)), inside(low, 0.1, high)
     return {"half_gap": inside(own.low, 0.4, own.high), "saving": spared, "excess": excess}

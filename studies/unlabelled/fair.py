@@ -109,7 +109,7 @@ def main() -> None:
                     "precision": true[listed].mean(),
                     "recall": listed[true].mean(),
                 }
-                precision, recall = claimed.holds(LISTED)
+                precision, recall = claimed.list_rates(LISTED)
                 values = {"share": claimed.share(), "precision": precision, "recall": recall}
                 for name, ends in values.items():
                     low, high = ends["low"], ends["high"]

@@ -243,7 +243,7 @@ def lists(corpus: Corpus, hidden: Mask, suffix: str) -> Iterator[tuple[str, tupl
     for name, k in (*sizes.items(), ("likely", corpus.likely)):
         if k == 0:
             continue
-        precision, recall = corpus.holds(k)
+        precision, recall = corpus.list_rates(k)
         caught = hidden[corpus.order[:k]].sum()
         true_of = {"precision": caught / k, "recall": caught / hidden[corpus.order].sum()}
         for key, stated in (("precision", precision), ("recall", recall)):

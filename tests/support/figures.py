@@ -10,7 +10,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.figures.style import HOUSE, marks
+from mamushi.figures.style import HOUSE, line_style
 from mamushi.io import paths
 from mamushi.registry import plugin
 
@@ -34,7 +34,7 @@ def draw(name: str, tables: Path, grid: Mapping[str, Any]) -> Figure:
 
 def lines(axes: Any, grid: Mapping[str, Any], style: str = "-") -> dict[str, Any]:
     """Return the points (n, 2) of each selector's lines of a style, by its name."""
-    names = {to_hex(colour): name for name, colour in marks(grid)["palette"].items()}
+    names = {to_hex(colour): name for name, colour in line_style(grid)["palette"].items()}
     found: dict[str, Any] = {}
     for line in axes.get_lines():
         name = names.get(to_hex(line.get_color()))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from mamushi.cli import run_command
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
-from mamushi.io.digests import of_text
+from mamushi.io.digests import text_sha
 from mamushi.io.domains import name_of
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
@@ -47,10 +47,10 @@ def removal_list(
     if windows is not None:
         windows = {"words": 9, "labelled": True, **windows}
     names = (*copies, *(copy for several in copies.values() for copy in several))
-    sums = {name: of_text(known.get(name, "")) for name in names}
+    sums = {name: text_sha(known.get(name, "")) for name in names}
     if windows:
         cuts = {name: known[document_of(name)][slice(*span_of(name))] for name in names}
-        sums = {name: of_text(text) for name, text in cuts.items()}
+        sums = {name: text_sha(text) for name, text in cuts.items()}
     ids = list(copies)
     columns = {
         "id": pa.array(ids, pa.string()),

@@ -25,7 +25,7 @@ Resource = Callable[[Any, int], int]
 """Megabytes or minutes by wildcards and attempt."""
 
 
-def _of_attempt(need: Callable[[Any], float]) -> Resource:
+def _scaled_by_attempt(need: Callable[[Any], float]) -> Resource:
     return lambda wildcards, attempt: attempt * math.ceil(need(wildcards))
 
 
@@ -47,10 +47,10 @@ class JobResources:
             )
         )
         # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.
-        self.model_memory = _of_attempt(
+        self.model_memory = _scaled_by_attempt(
             lambda job: self._model_megabytes(job) + 1500 * self._millions(job)
         )
-        self.rank_memory = _of_attempt(self._ranking)
+        self.rank_memory = _scaled_by_attempt(self._ranking_megabytes)
 
     @property
     def gpus(self) -> Any:
@@ -68,9 +68,9 @@ class JobResources:
             if job.model in self.tiny:
                 return 15 + TINY_MINUTES * self._millions(job)
             at = ((name, getattr(job, name)) for name in WILDCARDS if hasattr(job, name))
-            return 15 + 2 / 60 * (self._seconds(rule, self._is_counted(job), *at) or 0.0)
+            return 15 + 2 / 60 * (self._seconds(rule, self._has_counts(job), *at) or 0.0)
 
-        return _of_attempt(need)
+        return _scaled_by_attempt(need)
 
     def amount(self, small: float, large: float | None = None, texts: float = 0) -> Resource:
         """Return megabytes or minutes: ``small``, of a job with a model that is not tiny ``large``,
@@ -80,15 +80,15 @@ class JobResources:
             start = small if large is None or job.model in self.tiny else large
             return start + texts * self._millions(job)
 
-        return _of_attempt(need)
+        return _scaled_by_attempt(need)
 
-    def _is_counted(self, job: Any) -> bool:
+    def _has_counts(self, job: Any) -> bool:
         """Return whether a job's texts are counted: they are when the job starts."""
         return os.path.exists(paths.DATA_CARD.format(dataset=job.dataset))
 
     def _millions(self, job: Any, *sections: str) -> float:
         """Return the millions of texts of a job's dataset, in these sections or in all."""
-        texts = self._texts(job.dataset, self._is_counted(job))
+        texts = self._texts(job.dataset, self._has_counts(job))
         return sum(sum(texts.get(name, {}).values()) for name in sections or texts) / 1e6
 
     def _model_megabytes(self, job: Any) -> float:
@@ -104,7 +104,7 @@ class JobResources:
         others = self.several.get(job.model, 1) - 1
         return 16000 + (20000 if is_whole else 6000) * billions + 4000 * others
 
-    def _ranking(self, job: Any) -> float:
+    def _ranking_megabytes(self, job: Any) -> float:
         """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its
         examples that an estimator of each fold has beside the others', of which there are no more
         at a time than threads. Networks make none, and read a matrix that is mapped."""

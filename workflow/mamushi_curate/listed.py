@@ -80,7 +80,7 @@ class RowRemoval:
         self.seen_ids.add(name)
         if self.conversations and (ranked := self.texts.get(name)):
             text = self.conversations.read(cells, place).text
-            is_same = all(digests.of_text(text[slice(*at)]) == sha for at, sha in ranked.items())
+            is_same = all(digests.text_sha(text[slice(*at)]) == sha for at, sha in ranked.items())
             self.compared += 1
             self.changed += not is_same
             if not (is_same or self.changed_texts):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid, selectors
-from mamushi.config.sources import unlabelled
+from mamushi.config.sources import is_unlabelled
 from mamushi.io import paths
 from mamushi.running.locks import claim_outputs, lease_gpus, visible_gpus
 from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, variables
@@ -60,7 +60,7 @@ class Pipeline:
         self.config, self.cell, self.root, self.record = config, cell, root, record
         self.done: set[tuple[Any, ...]] = set()
         self.planned: dict[tuple[Any, ...], Any] = {}
-        self.is_corpus = unlabelled(config["datasets"][cell["dataset"]])
+        self.is_corpus = is_unlabelled(config["datasets"][cell["dataset"]])
         self.model = config["models"][cell["model"]]
         self.is_language_model = "embeddings" not in self.model
         self.of_texts = selectors.leading_first(config)
@@ -81,7 +81,7 @@ class Pipeline:
                 # Of labelled texts one stage writes those of all budgets.
                 at = {"beta": beta} if self.is_corpus else {}
                 self.want(paths.MANIFEST, selector=name, **at)
-        for name in selectors.ranked(self.config, tokens=True):
+        for name in selectors.grid_selectors(self.config, tokens=True):
             for beta in self.budgets:
                 self.want(paths.SPANS, selector=name, beta=beta)
             self.want(paths.SPANS_MANIFEST, selector=name)
@@ -136,9 +136,9 @@ class Pipeline:
         """Return the files of a stage that its parameters' names do not say: patterns of ``paths``,
         with a selector where that is another one than the stage's."""
         config, texts, rankings = self.config, self.of_texts, self.ranking_pattern
-        ratio, tokens = config["removal"]["ratio"], selectors.ranked(config, tokens=True)
+        ratio, tokens = config["removal"]["ratio"], selectors.grid_selectors(config, tokens=True)
         selector = at.get("selector", ratio)
-        base = selectors.derives(config, selector)
+        base = selectors.parent_of(config, selector)
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
         is_measured = self._is_influence(selector)
         first_manifest = paths.MANIFEST.replace("{beta}", self.budgets[0])

@@ -156,7 +156,7 @@ def refits_of(*names):
 
 def base_of(wildcards, pattern):
     """What a derived selector starts from."""
-    base = selectors.derives(config, wildcards.selector)
+    base = selectors.parent_of(config, wildcards.selector)
     return pattern.replace("{selector}", base) if base else []
 
 

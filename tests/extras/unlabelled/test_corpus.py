@@ -114,7 +114,7 @@ Held = Iterator[tuple[str, Any, float]]
 def certain_and_wanted(seed: int, certain: int, wanted: int) -> Held:
     corpus, domain = made(0.2, seed, wanted, certain)
     for k in (150, 600) if corpus.of_unknown.high is not None else ():
-        precision, recall = corpus.holds(k)
+        precision, recall = corpus.list_rates(k)
         caught = domain[corpus.order[:k]].sum()
         yield "precision", precision, caught / k
         yield "recall", recall, max(caught - certain, 0) / (domain & corpus.unknown).sum()
@@ -125,7 +125,7 @@ def worst_examples(seed: int) -> Held:
     """Wanted texts bound from below whatever the examples are."""
     corpus, domain = made(0.2, seed, wanted=300)
     biased = replace(corpus, score=corpus.score + 1.5 * corpus.examples, fair=(UNLIKE,))
-    share, (precision, recall) = biased.share(), biased.holds(300)
+    share, (precision, recall) = biased.share(), biased.list_rates(300)
     assert (share["high"], precision["high"], recall["low"]) == (None, None, None)
     yield "share", share, domain[biased.inside].mean()
     yield "precision", precision, domain[biased.order[:300]].mean()
@@ -142,7 +142,7 @@ def answered(seed: int) -> Held:
     assert not (again.answered & ~domain)[again.order].any()
     if again.of_unknown.high is not None:
         yield "share", again.share(), domain[corpus.inside].mean()
-        yield "precision", again.holds(200)[0], domain[again.order[:200]].mean()
+        yield "precision", again.list_rates(200)[0], domain[again.order[:200]].mean()
 
 
 @pytest.mark.slow
@@ -165,10 +165,10 @@ def test_intervals_hold_the_truth(world: Callable[[int], Held]) -> None:
 
 def test_a_list_of_certain_texts_is_of_the_domain() -> None:
     corpus, _ = made(0.1, certain=20)
-    assert corpus.holds(20)[0] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
-    assert corpus.holds(10)[1]["high"] == 0
+    assert corpus.list_rates(20)[0] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
+    assert corpus.list_rates(10)[1]["high"] == 0
     assert corpus.share()["low"] is None and corpus.share()["high"] > 20 / 2020
-    precision, recall = replace(corpus, fair=()).holds(40)
+    precision, recall = replace(corpus, fair=()).list_rates(40)
     assert precision == {"estimate": None, "low": 0.5, "high": None} and recall["low"] is None
     # Also where examples score higher than the corpus' texts of their domain.
     corpus, _ = made(0.1, wanted=300)
@@ -186,8 +186,8 @@ def test_hits_of_a_blocklist_are_not_taken_at_their_word_and_an_answer_overrules
     assert not corpus.certain.any()
     assert corpus.posterior[hits & ~true].mean() < 0.5 < 0.7 < corpus.posterior[hits & true].mean()
     assert corpus.share() == NOTHING | {"reason": NO_SAMPLE}
-    assert corpus.holds(100) == (NOTHING, NOTHING)
-    assert list_words(*corpus.holds(100)).startswith("an unknown share of it is of the domain")
+    assert corpus.list_rates(100) == (NOTHING, NOTHING)
+    assert list_words(*corpus.list_rates(100)).startswith("an unknown share of it is of the domain")
     asked = rng.random(n) < 0.2
     wanted, hit = asked & ~true, np.where(asked, true, hits)
     again = replace(corpus, examples=hit, inside=~wanted, to_keep=wanted, answered=asked)

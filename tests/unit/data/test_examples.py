@@ -12,7 +12,7 @@ from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.digests import of_text
+from mamushi.io.digests import text_sha
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.registry import plugin
@@ -55,7 +55,7 @@ def test_every_step_is_counted() -> None:
     gone = {"id1": ("id0", "exact", "ONE"), "id6": ("id5", "near", long + " tail")}
     gone |= {"id3": (None, "cross_post", "both"), "id4": (None, "cross_post", "Both")}
     assert duplicates.to_pylist() == [
-        {"id": name, "kept_id": kept, "reason": reason, "text_sha256": of_text(text)}
+        {"id": name, "kept_id": kept, "reason": reason, "text_sha256": text_sha(text)}
         for name, (kept, reason, text) in sorted(gone.items())
     ]
     assert counts["read"] == 14 and counts["left_out"] == {"unlabelled": 4}

@@ -39,7 +39,7 @@ def densities_by_loops(mixture: model.Mixture, text: str) -> list[float]:
 @worlds
 def test_densities_sum_to_1_and_draws_follow_them(world: dict[str, Any]) -> None:
     """Over all texts of three words, in both domains; ratios are those of the summed densities."""
-    mixture = model.make(4, WEIGHTS, 0.6, 0, **world)
+    mixture = model.draw_mixture(4, WEIGHTS, 0.6, 0, **world)
     texts = [" ".join(words) for words in product(mixture.words, repeat=3)]
     densities = np.array([densities_by_loops(mixture, text) for text in texts])
     np.testing.assert_allclose(densities.sum(axis=0), 1)
@@ -49,7 +49,7 @@ def test_densities_sum_to_1_and_draws_follow_them(world: dict[str, Any]) -> None
         rng = np.random.default_rng([1, domain])
         tokens, component = model.draw(mixture, domain, n, (3, 3), rng)
         np.testing.assert_allclose(np.bincount(component) / n, WEIGHTS[domain], atol=0.01)
-        drawn = model.spell(mixture, tokens, rng)
+        drawn = model.spell_texts(mixture, tokens, rng)
         ratio = model.log_density_ratio(mixture, tokens)
         np.testing.assert_allclose(ratio, [truth[text] for text in drawn])
         places = {text: i for i, text in enumerate(texts)}

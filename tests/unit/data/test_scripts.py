@@ -2,7 +2,7 @@
 
 import pytest
 
-from mamushi.data.scripts import spaced, units
+from mamushi.data.scripts import space_words, word_units
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from mamushi.data.scripts import spaced, units
     ],
 )
 def test_each_character_of_a_script_without_spaces_is_a_word(text: str, words: str) -> None:
-    assert spaced(text) == words
+    assert space_words(text) == words
 
 
 def test_parts_and_pairs_of_a_word() -> None:
-    assert [*units("毒品店ABC毒 Слово 13")] == ["毒品", "品店", "abc", "毒", "слово"]
+    assert [*word_units("毒品店ABC毒 Слово 13")] == ["毒品", "品店", "abc", "毒", "слово"]

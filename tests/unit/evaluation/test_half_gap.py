@@ -19,7 +19,7 @@ from mamushi.evaluation.half_gap import (
     finer_budgets,
     first_crossing,
     half_gap_table,
-    saving,
+    saving_columns,
     savings_table,
     unlearning_table,
 )
@@ -175,12 +175,12 @@ def test_the_budget_is_that_of_the_mean_curve_of_shares() -> None:
 def test_a_saving_ends_where_a_t_test_tells_the_budgets_apart() -> None:
     budget, chance = np.array([0.2, 0.25, 0.32, 0.22]), np.array([0.5, 0.42, 0.6, 0.55])
     at, other = (Crossing(float(x.mean()), by_seed=x) for x in (budget, chance))
-    value, low, high = saving(at, other).values()
+    value, low, high = saving_columns(at, other).values()
     assert low < value < high
     for end in (low, high):
         assert ttest_1samp(budget - (1 - end) * chance, 0).pvalue == pytest.approx(0.05)
     # A mean that may as well be 0 bounds no ratio.
-    assert len(saving(at, Crossing(0.3, by_seed=np.array([0.0, 1.0, 0.0, 0.1])))) == 1
+    assert len(saving_columns(at, Crossing(0.3, by_seed=np.array([0.0, 1.0, 0.0, 0.1])))) == 1
 
 
 def test_censored_curves_have_no_budget_and_no_saving() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.ranking import end_rows, excerpt, rankings, stability_columns
+from mamushi.evidence.ranking import end_rows, excerpt, refit_ranks, stability_columns
 from mamushi.io import paths
 from tests.support.score_files import write_examples, write_scores
 
@@ -19,7 +19,7 @@ def test_frequencies_and_overlaps_by_hand() -> None:
         np.array([4.0, 1.0, 9.0, 3.0, 2.0]),  # a c d b
         np.array([1.0, 1.0, 9.0, 1.0, 1.0]),  # ties by id: a b c d
     ]
-    ids, ranks = rankings(scores, again)
+    ids, ranks = refit_ranks(scores, again)
     assert ids == ["a", "b", "c", "d"]
     assert ranks.tolist() == [[1, 2, 3, 4], [1, 4, 2, 3], [1, 2, 3, 4]]
     columns, told = stability_columns(ids, ranks, [0.1, 0.5, 0.75])

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple, Self
 
 from mamushi.config.kinds import Config
-from mamushi.config.selectors import of_tokens
+from mamushi.config.selectors import ranks_tokens
 from mamushi.io import paths
 
 ENDPOINTS = ("base", "contaminated", "gold", "beta0")
@@ -82,7 +82,7 @@ def arm_files(config: Config, model: str, name: str) -> dict[str, str]:
         files["unlearned"] = paths.TRAINED.replace("{arm}", name)
     if arm.list:
         files["removal"] = config["unlearning"]["lists"][arm.list]
-    elif arm.selector and of_tokens(config, arm.selector):
+    elif arm.selector and ranks_tokens(config, arm.selector):
         files["spans"] = paths.SPANS
     elif arm.selector:
         files["removal"] = paths.REMOVAL

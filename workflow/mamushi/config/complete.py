@@ -16,10 +16,10 @@ from pydantic import create_model
 
 from mamushi.config import sections
 from mamushi.config.kinds import Config, Section, read_section, refuse
-from mamushi.config.selectors import derives, kind_of, of_texts, ranked, scores_both
+from mamushi.config.selectors import grid_selectors, kind_of, parent_of, scores_both, text_axes
 from mamushi.config.sources import files
 from mamushi.errors import choices
-from mamushi.io.tabular import no_file
+from mamushi.io.tabular import why_no_file
 from mamushi.registry import additions, plugin, plugins
 
 NAMED = ("datasets", "models", "selectors", "unlearners")
@@ -56,14 +56,14 @@ def _read_definition(full: Config, section: str, name: str, definition: Config) 
     its plug-in has its name unless it says another ``kind``."""
     at, kind, shared = f"{section}.{name}", section[:-1], full["unlearning"]
     if kind == "model":
-        keys, shared = sections.sort_of(definition), full
+        keys, shared = sections.section_of(definition), full
     else:
         definition = {"kind": name, **definition}
         if (of := definition["kind"]) not in [*plugins(kind)]:
             refuse([f"{at}.kind: {of!r} is not allowed; {choices(of, plugins(kind))}"])
         keys = plugin_section(kind, of)
     if "training" in keys.model_fields:
-        definition = laid_over({"training": shared["training"]}, definition)
+        definition = deep_merge({"training": shared["training"]}, definition)
     return read_section(keys, definition, at)
 
 
@@ -75,12 +75,12 @@ def _name_places(value: Any) -> Any:
     return value
 
 
-def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def deep_merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return values with changes to them, of sections within sections as well."""
     both = {**values, **changes}
     for key in values.keys() & changes.keys():
         if isinstance(values[key], dict) and isinstance(changes[key], dict):
-            both[key] = laid_over(values[key], changes[key])
+            both[key] = deep_merge(values[key], changes[key])
     return both
 
 
@@ -98,14 +98,14 @@ def _fill_lists(full: dict[str, Any]) -> None:
     of the grid's. Take what studies and sections with lists of their own leave out from the grid.
     """
     unlearning, grid, chosen = full["unlearning"], full["grid"], full["removal"]
-    fitted = [name for name in ranked(full) if "folds" in full["selectors"][name]]
+    fitted = [name for name in grid_selectors(full) if "folds" in full["selectors"][name]]
     usual = min(fitted, key=lambda name: name != "mamushi", default="mamushi")
     chosen["ratio"] = chosen["ratio"] or usual
 
     def lay_under(axes: dict[str, Any], lists: Mapping[str, Any]) -> None:
         axes |= {key: lists[key] for key in axes if axes[key] is None and key in lists}
 
-    lay_under(unlearning, of_texts(full, grid))
+    lay_under(unlearning, text_axes(full, grid))
     lay_under(full["probe"], unlearning | {"seeds": unlearning["seeds"][:1]})
     for _, axes in comparisons(full):
         lay_under(axes, grid)
@@ -140,7 +140,7 @@ def _check_names(full: Config) -> Iterator[str]:
     names += [("evidence.compared", "selectors", full["evidence"]["compared"])]
     for name in full["selectors"]:
         at = f"selectors.{name}.{kind_of(full, name).derives}"
-        names += [(at, "selectors", [derives(full, name)])]
+        names += [(at, "selectors", [parent_of(full, name)])]
     for name, model in full["models"].items():
         pretrained = model.get("pretraining", {}).get("datasets", ())
         names += [(f"models.{name}.base", "models", [model.get("base")])]
@@ -176,4 +176,4 @@ def _check_files(full: Config) -> Iterator[str]:
         for path in map(Path, files(full["datasets"][name])):
             # What the workflow fetches may not be there yet.
             if path.parts[0] != "results" and not path.is_file():
-                yield f"datasets.{name}: {str(path)!r} is not allowed; {no_file(path)}"
+                yield f"datasets.{name}: {str(path)!r} is not allowed; {why_no_file(path)}"

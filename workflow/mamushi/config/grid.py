@@ -8,8 +8,8 @@ from typing import Any
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config
-from mamushi.config.selectors import of_texts, of_tokens
-from mamushi.config.sources import unlabelled
+from mamushi.config.selectors import ranks_tokens, text_axes
+from mamushi.config.sources import is_unlabelled
 from mamushi.io import paths
 from mamushi.io.files import read_json
 from mamushi.registry import plugin
@@ -30,7 +30,7 @@ def no_language_model(config: Config, model: str) -> str | None:
 
 def unlabelled_datasets(config: Config, axes: Config) -> list[str]:
     """Return a line for each dataset of these axes that nobody labelled."""
-    corpora = [name for name in axes["datasets"] if unlabelled(config["datasets"][name])]
+    corpora = [name for name in axes["datasets"] if is_unlabelled(config["datasets"][name])]
     return [f"datasets.{name}: {NO_GOLD}" for name in corpora]
 
 
@@ -42,7 +42,7 @@ def hindrances(config: Config, axes: Config, is_retrained: bool = True) -> list[
         dataset = config["datasets"][name]
         # The loader or the table may bring an evaluation section of its own.
         is_split = plugin("dataset", dataset["kind"]).evaluation_section or dataset.get("section")
-        if not (is_split or dataset["sections"].get("evaluation") or unlabelled(dataset)):
+        if not (is_split or dataset["sections"].get("evaluation") or is_unlabelled(dataset)):
             do = "give evaluation a share above 0"
             lines.append(f"datasets.{name}.sections: nothing can be measured; {do}")
     for name in axes["models"]:
@@ -85,7 +85,7 @@ def expand(axes: Config, pattern: str, arms: Iterable[str] = ()) -> list[str]:
 
 def ranking_pattern(config: Config, selector: str) -> str:
     """Return the pattern of a selector's ranking, of texts or of tokens, in a cell's folder."""
-    pattern = paths.TOKEN_SCORES if of_tokens(config, selector) else paths.SCORES
+    pattern = paths.TOKEN_SCORES if ranks_tokens(config, selector) else paths.SCORES
     return pattern.replace("{selector}", selector)
 
 
@@ -99,7 +99,7 @@ def lists(config: Config, axes: Config) -> list[str]:
     """Return the product: the lists of every cell, selector and budget, of texts to remove or of
     tokens to mask, and their manifests, at all ``budgets`` of the configuration: one job writes
     them all."""
-    texts, tokens = of_texts(config, axes), of_texts(config, axes, tokens=True)
+    texts, tokens = text_axes(config, axes), text_axes(config, axes, tokens=True)
     every = {"budgets": budgets(config)}
     return [
         *(expand(texts, paths.REMOVAL) + expand(texts | every, paths.MANIFEST)),

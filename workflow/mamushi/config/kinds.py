@@ -114,11 +114,11 @@ def read_section(section: type[Section], value: Any, at: str = "") -> dict[str, 
     try:
         return section.model_validate(plain).model_dump()
     except ValidationError as error:
-        refuse(_line(section, at, mistake) for mistake in error.errors(include_url=False))
+        refuse(_mistake_line(section, at, mistake) for mistake in error.errors(include_url=False))
         raise
 
 
-def _line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
+def _mistake_line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
     """Return the line of a mistake that pydantic found in a section at a key."""
     steps = [step for step in mistake["loc"] if step != "[key]"]
     below = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)

@@ -181,7 +181,7 @@ class EmbeddingsModel(Section):
     embeddings: Vectors
 
 
-def sort_of(model: Mapping[str, Any]) -> type[Section]:
+def section_of(model: Mapping[str, Any]) -> type[Section]:
     """Return the section that a model's definition is one of, by the keys that it has."""
     if "family" in model:
         return TinyModel

@@ -11,23 +11,23 @@ def kind_of(config: Config, selector: str) -> Plugin:
     return plugin("selector", config["selectors"][selector]["kind"])
 
 
-def of_tokens(config: Config, selector: str) -> bool:
+def ranks_tokens(config: Config, selector: str) -> bool:
     """Return whether a selector ranks tokens, which are masked, and not texts."""
     return kind_of(config, selector).unit == "tokens"
 
 
-def of_texts(config: Config, axes: Config, tokens: bool = False) -> dict[str, Any]:
+def text_axes(config: Config, axes: Config, tokens: bool = False) -> dict[str, Any]:
     """Return the axes with the selectors alone that rank texts, or ``tokens``."""
-    names = [name for name in axes["selectors"] if of_tokens(config, name) == tokens]
+    names = [name for name in axes["selectors"] if ranks_tokens(config, name) == tokens]
     return {**axes, "selectors": names}
 
 
-def ranked(config: Config, tokens: bool = False) -> list[str]:
+def grid_selectors(config: Config, tokens: bool = False) -> list[str]:
     """Return the grid's selectors that rank texts, or ``tokens``."""
-    return list(of_texts(config, config["grid"], tokens)["selectors"])
+    return list(text_axes(config, config["grid"], tokens)["selectors"])
 
 
-def by_chance(config: Config) -> dict[str, bool]:
+def random_selectors(config: Config) -> dict[str, bool]:
     """Return of every selector of the grid whether it ranks texts by chance."""
     return {name: kind_of(config, name).by_chance for name in config["grid"]["selectors"]}
 
@@ -35,12 +35,12 @@ def by_chance(config: Config) -> dict[str, bool]:
 def derivation_chain(config: Config, selector: str) -> list[str]:
     """Return a selector, the one that it derives from, and so on, until one comes back."""
     links = [selector]
-    while (base := derives(config, links[-1])) is not None and base not in links:
+    while (base := parent_of(config, links[-1])) is not None and base not in links:
         links.append(base)
     return links
 
 
-def derives(config: Config, selector: str) -> str | None:
+def parent_of(config: Config, selector: str) -> str | None:
     """Return the selector whose scores this one is derived from, if any."""
     key = kind_of(config, selector).derives
     base: str | None = config["selectors"][selector][key] if key else None
@@ -65,7 +65,7 @@ def selector_settings(config: Config, selector: str) -> dict[str, Any]:
     return plugin_settings("selector", config["selectors"][selector])
 
 
-def why_compared(config: Config, selector: str) -> str | None:
+def why_baseline(config: Config, selector: str) -> str | None:
     """Return why lists of a selector are there for comparison alone; None for any other."""
     words = kind_of(config, selector).comparison
     return words and words.format(**config["selectors"][selector])
@@ -75,6 +75,6 @@ def leading_first(config: Config) -> list[str]:
     """Return the grid's selectors of texts, first the one whose lists are to be acted on: that of
     the ratio, else the first that is not there for comparison alone."""
     ratio = config["removal"]["ratio"]
-    names = ranked(config) or [ratio]
-    leading = min(names, key=lambda name: (name != ratio, why_compared(config, name) is not None))
+    names = grid_selectors(config) or [ratio]
+    leading = min(names, key=lambda name: (name != ratio, why_baseline(config, name) is not None))
     return sorted(names, key=lambda name: name != leading)

@@ -8,7 +8,7 @@ from mamushi.io import tabular
 from mamushi.registry import additions, plugin
 
 
-def unlabelled(dataset: Mapping[str, Any]) -> bool:
+def is_unlabelled(dataset: Mapping[str, Any]) -> bool:
     """Return whether nobody marked the domain in a dataset: there are examples of it, or terms."""
     forget = dataset.get("forget")
     return isinstance(forget, Mapping) and bool({"like", "terms"} & forget.keys())

@@ -37,7 +37,7 @@ class Cells(Sequence[Any]):
 def python_values(column: pa.Array) -> list[Any]:
     """Return the values of an Arrow array as those of Python, None for null; a number of fewer than
     64 bits is the shortest decimal that means it there, as others print it."""
-    array = plain(column)
+    array = plain_array(column)
     values: list[Any] = array.to_pylist()
     if array.type in (pa.float16(), pa.float32()):
         numbers = map(str, array.to_numpy(zero_copy_only=False))
@@ -45,7 +45,7 @@ def python_values(column: pa.Array) -> list[Any]:
     return values
 
 
-def plain(array: pa.Array) -> pa.Array:
+def plain_array(array: pa.Array) -> pa.Array:
     """Return an array whose values stand in it one by one; text is of one type."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -55,18 +55,18 @@ def plain(array: pa.Array) -> pa.Array:
     return array.cast(pa.string()) if is_text else array
 
 
-def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
-    """Return the ``width`` columns of rows of text or None, as they come, see ``mapped``."""
+def to_cells(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
+    """Return the ``width`` columns of rows of text or None, as they come, see ``mapped_table``."""
     schema = pa.schema([(str(number), pa.string()) for number in range(width)])
     source = iter(rows)
     blocks = (
         pa.record_batch([*map(pa.array, zip(*block, strict=True), schema.types)], schema)
         for block in iter(lambda: list(islice(source, ROWS)), [])
     )
-    return [Cells(column) for column in mapped(schema, blocks).columns]
+    return [Cells(column) for column in mapped_table(schema, blocks).columns]
 
 
-def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
+def mapped_table(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
     """Return rows that come in blocks in an Arrow file without a name, mapped into memory."""
     with tempfile.NamedTemporaryFile() as file:
         with pa.ipc.new_file(file, schema) as writer:
@@ -76,14 +76,14 @@ def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa
         return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
 
 
-def as_arrow(column: Any) -> pa.ChunkedArray:
+def to_arrow(column: Any) -> pa.ChunkedArray:
     """Return any column as Arrow has it. Raises as ``pa.array``."""
     if isinstance(column, Cells):
         return pa.chunked_array([[*column]]) if column.is_json else column.column
     return pa.chunked_array([pa.array(column)])
 
 
-def some(column: Any, chosen: NDArray[Any]) -> Any:
+def take(column: Any, chosen: NDArray[Any]) -> Any:
     """Return cells of any column of n rows, or None: those ``chosen`` (n,), or of these numbers."""
     is_mask = chosen.dtype == np.bool_
     if column is None or (is_mask and chosen.all()):

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.cells import some, store
-from mamushi.data.scripts import spaced
+from mamushi.data.cells import take, to_cells
+from mamushi.data.scripts import space_words
 from mamushi.running.progress import Progress
 
 ROWS = 1024  # Texts of a block; at most 4096, whose numbers stand above 52 bits of their hashes.
@@ -39,7 +39,7 @@ class Duplicates(NamedTuple):
     reasons: NDArray[np.str_]
 
 
-def key(text: str) -> str:
+def folded_text(text: str) -> str:
     """Return the text after NFKC, lower case and folding of white space."""
     return " ".join(unicodedata.normalize("NFKC", text).lower().split())
 
@@ -48,12 +48,12 @@ def find_duplicates(
     texts: Sequence[str], forget: NDArray[np.bool_], *, threshold: float | None, words: int
 ) -> Duplicates:
     """Return which texts stay, and why others go; without a ``threshold`` exact copies alone."""
-    (keys,) = store(zip(map(key, texts)))
+    (keys,) = to_cells(zip(map(folded_text, texts)))
     roots = same_key = first_of_key(keys)
     index = np.arange(len(texts))
     if threshold is not None:
         unique, code = np.unique(same_key, return_inverse=True)
-        (keys,) = store(zip(map(spaced, some(keys, same_key == index))))
+        (keys,) = to_cells(zip(map(space_words, take(keys, same_key == index))))
         roots = unique[near_roots(keys, threshold, words)][code]
     size, n_forget = (np.bincount(roots, by, len(texts))[roots] for by in (None, forget))
     # An exact copy of a near duplicate is itself a near duplicate of the text that is kept.

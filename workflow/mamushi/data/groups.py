@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 GroupCodes = NDArray[np.int64]
 
 
-def independent(groups: GroupCodes | None) -> float:
+def effective_share(groups: GroupCodes | None) -> float:
     """Return what share of texts says as much as all, were those of a group alike (Kish 1965)."""
     if groups is None:
         return 1.0

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.scripts import spaced
+from mamushi.data.scripts import space_words
 from mamushi.errors import other_examples
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_groups, read_table
@@ -24,7 +24,7 @@ named, the other columns of a user's table."""
 
 @dataclass(frozen=True)
 class TextProperties:
-    """Properties (n,) of texts: how many ``words`` they have, as of ``spaced``, and ``copies`` that
+    """Properties (n,) of texts: how many ``words``, by ``space_words``, and ``copies`` that
     were collapsed into them; ``labels`` and other ``columns`` of their table, float64 with NaN or
     strings with None; codes of ``groups``."""
 
@@ -43,7 +43,7 @@ def read_texts(examples: Path, ids: Ids, duplicates: Path | None = None) -> Text
     for group in read_groups(examples, schemas.EXAMPLES):
         # Of texts no more than their lengths are kept.
         for chunk in group["text"].chunks:
-            words += [len(spaced(text).split()) for text in chunk.to_pylist()]
+            words += [len(space_words(text).split()) for text in chunk.to_pylist()]
         tables.append(group.drop_columns(["text", "section", "log_density_ratio"]))
     table = pa.concat_tables(tables)
     if ((places := places_of(ids, table["id"])) < 0).any():
@@ -54,7 +54,7 @@ def read_texts(examples: Path, ids: Ids, duplicates: Path | None = None) -> Text
         copies += originals.value_counts().reindex(np.asarray(ids), fill_value=0).to_numpy()
     table = table.take(pa.array(places))
     others = (*schemas.EXAMPLES.schema.names, OF_ROOMS)
-    labels = {n: _values(table[n]) for n in table.column_names if not n.startswith(others)}
+    labels = {n: _label_values(table[n]) for n in table.column_names if not n.startswith(others)}
     columns = {n: labels.pop(n) for n in [*labels] if n.startswith(COLUMN)}
     return TextProperties(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
@@ -82,7 +82,7 @@ def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
     return codes if len(np.unique(codes)) < len(codes) else None
 
 
-def _values(column: pa.ChunkedArray) -> NDArray[Any]:
+def _label_values(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return numbers and booleans as float64 with NaN, all else as strings with None."""
     if re.match("bool|u?int|float|double|halffloat", str(column.type)):
         return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)

@@ -40,7 +40,7 @@ class Mixture:
     weights: Doubles
 
 
-def make(
+def draw_mixture(
     vocabulary: int, weights: Doubles, topic_share: float, seed: int, world: str, synonyms: int
 ) -> Mixture:
     """Draw words, backbone and topics of ``vocabulary`` concepts; ``weights`` (2, C)."""
@@ -80,7 +80,7 @@ def draw(
     """Draw ``n`` texts of a domain (0: forget, 1: retain), of so many words, both ends included:
     their concepts (N, longest), -1 after the end, and their components (N,)."""
     low, high = lengths
-    component = _inverse(np.cumsum(mixture.weights, axis=1), np.full(n, domain), rng)
+    component = _draw_by_rows(np.cumsum(mixture.weights, axis=1), np.full(n, domain), rng)
     length = rng.integers(low, high, size=n, endpoint=True)
     from_topic = rng.random((n, high)) < mixture.topic_share
     _, after_any, concepts = mixture.topics.shape
@@ -89,15 +89,15 @@ def draw(
     tokens = np.empty((n, high), dtype=np.int16)
     before = np.full(n, -1)
     for t in range(high):
-        word, topical = _inverse(backbone, before, rng), from_topic[:, t]
+        word, topical = _draw_by_rows(backbone, before, rng), from_topic[:, t]
         after = component[topical] * after_any + before[topical] % after_any
-        word[topical] = _inverse(topics, after, rng)
+        word[topical] = _draw_by_rows(topics, after, rng)
         tokens[:, t] = before = word
     tokens[np.arange(high) >= length[:, None]] = -1
     return tokens, component
 
 
-def _inverse(
+def _draw_by_rows(
     cumulative: Doubles, rows: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Draw from the distribution of each of ``rows`` (N,) by its ``cumulative`` sums (K, V)."""
@@ -125,7 +125,7 @@ def log_density_ratio(mixture: Mixture, tokens: ConceptRows) -> Doubles:
     return np.asarray(p1 - p2)
 
 
-def spell(mixture: Mixture, tokens: ConceptRows, rng: np.random.Generator) -> list[str]:
+def spell_texts(mixture: Mixture, tokens: ConceptRows, rng: np.random.Generator) -> list[str]:
     """Return the texts: a synonym of each concept, drawn uniformly, with a space between."""
     synonyms = len(mixture.words) // mixture.backbone.shape[1]
     spelt = tokens.astype(np.int64) * synonyms + rng.integers(synonyms, size=tokens.shape)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.data.cells import some
+from mamushi.data.cells import take
 from mamushi.data.duplicates import Duplicates, find_duplicates, first_of_key
 from mamushi.errors import UserError
 
@@ -36,10 +36,10 @@ class Raw:
     extra_metadata: Mapping[str, Any] = field(default_factory=dict)  # of the examples, as JSON
 
     def take(self, chosen: NDArray[Any], **changes: Any) -> Self:
-        """Return some rows, as ``cells.some``, with ``changes`` of columns."""
+        """Return some rows, as ``cells.take``, with ``changes`` of columns."""
         names = ("ids", "texts", "forget", "section", "stratum", "places", "group")
-        columns = {n: some(getattr(self, n), chosen) for n in (*names, "log_density_ratio")}
-        labels = {name: some(column, chosen) for name, column in self.labels.items()}
+        columns = {n: take(getattr(self, n), chosen) for n in (*names, "log_density_ratio")}
+        labels = {name: take(column, chosen) for name, column in self.labels.items()}
         return replace(self, **{**columns, "labels": labels, **changes})
 
     def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:

@@ -26,14 +26,14 @@ def has_unspaced(text: str) -> bool:
     return not text.isascii() and LETTER.search(text) is not None
 
 
-def spaced(text: str) -> str:
+def space_words(text: str) -> str:
     """Return a text with a space behind each word; one of scripts with spaces as it is."""
     if not has_unspaced(text):
         return text
     return " ".join(match[0] for run in text.split() for match in PIECES.finditer(run))
 
 
-def units(text: str) -> Iterator[str]:
+def word_units(text: str) -> Iterator[str]:
     """Yield the words of a text, of a script without letter cases its pairs of letters: some of
     these are written without spaces."""
     for run in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):

@@ -39,7 +39,7 @@ def split_sections(raw: Raw, shares: Mapping[str, float], seed: int) -> NDArray[
         # Each row is of a domain and of a stratum in it.
         kinds = np.column_stack([~frame["forget"].astype(bool), 2 + by_cell.ngroup()])[grouped]
         codes = pd.factorize(frame["group"][grouped], sort=True)[0]
-        rng = _generator(seed, "groups")
+        rng = _random_stream(seed, "groups")
         placed[frame.index[grouped]] = place_groups(kinds, codes, portions, rng)
         sections[placed >= 0] = names[placed[placed >= 0]]
     owed = {domain: np.zeros(len(names)) for domain in (True, False)}
@@ -57,7 +57,7 @@ def split_sections(raw: Raw, shares: Mapping[str, float], seed: int) -> NDArray[
         remainder = np.where(quota - counts > _TOLERANCE, quota - counts + owed[domain], -np.inf)
         counts[np.argsort(-np.round(remainder, 9), kind="stable")[: n - counts.sum()]] += 1
         owed[domain] = owed[domain] + quota - counts
-        shuffled = _generator(seed, "split", domain, stratum).permutation(rows[parts < 0])
+        shuffled = _random_stream(seed, "split", domain, stratum).permutation(rows[parts < 0])
         sections[shuffled] = np.repeat(names, counts)
     return sections
 
@@ -84,10 +84,10 @@ def within_limits(
     for domain, most in ((True, limit.get(FORGET)), (False, limit.get(RETAIN))):
         for section in SECTIONS if most is not None else ():
             rows = np.flatnonzero((raw.forget == domain) & (sections == section))
-            stays[_generator(seed, "limit", domain, section).permutation(rows)[most:]] = False
+            stays[_random_stream(seed, "limit", domain, section).permutation(rows)[most:]] = False
     return stays
 
 
-def _generator(seed: int, *purpose: object) -> np.random.Generator:
+def _random_stream(seed: int, *purpose: object) -> np.random.Generator:
     """Return a random stream for one purpose, independent of all others of the same seed."""
     return np.random.default_rng([seed, zlib.crc32(repr(purpose).encode())])

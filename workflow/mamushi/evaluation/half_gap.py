@@ -221,7 +221,7 @@ def half_gap_table(points: pa.Table, target: float, retain_cap: float) -> pa.Tab
             crossings[pair], of_pairs[pair] = at, row
         for pair, row in of_pairs.items():
             chance = crossings.get((pair[0], BASELINE), Crossing())
-            rows.append(row | saving(crossings[pair], chance))
+            rows.append(row | saving_columns(crossings[pair], chance))
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
@@ -244,7 +244,7 @@ def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
     return Crossing(budget, low, high, by_seed)
 
 
-def saving(at: Crossing, chance: Crossing) -> _Row:
+def saving_columns(at: Crossing, chance: Crossing) -> _Row:
     """Return the columns ``saving_vs_random`` of a budget against that of random selection, if that
     is known, with the 95% interval of 1 - mean budget / mean chance, of pairs of seeds, by Fieller
     1954: none with one seed, and where the mean of chance is not told from 0."""

@@ -89,21 +89,21 @@ def sad_summary(table: pa.Table) -> pa.Table:
         for (selector, beta), at in of_model.groupby(["selector", "beta"], sort=False):
             row = {"dataset": model[0], "model": model[1], "selector": selector, "beta": beta}
             row |= {"removed": int(at.removed.iloc[0]), "seeds": len(at)}
-            row |= {"gold_sad": between_golds, **_mean("area", by_selector[selector])}
+            row |= {"gold_sad": between_golds, **_mean_columns("area", by_selector[selector])}
             chance = by_selector.get(BASELINE)
             if chance is not None and chance.mean() != 0:
                 # With the error of paired differences.
                 relative = (by_selector[selector] - chance) / chance.mean()
-                row |= _mean("area_vs_random", relative, mean="")
+                row |= _mean_columns("area_vs_random", relative, mean="")
             for name in ("ppl_forget", "ppl_retain", "sad", "log_sad"):
-                row |= _mean(name, at[name].to_numpy())
+                row |= _mean_columns(name, at[name].to_numpy())
             for domain in DOMAINS:
-                row |= _mean(f"{domain}_distance", at[f"{domain}_distance"].to_numpy())
+                row |= _mean_columns(f"{domain}_distance", at[f"{domain}_distance"].to_numpy())
             rows.append(row)
     return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
 
 
-def _mean(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | None]:
+def _mean_columns(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | None]:
     error = finite_or_none(standard_error(values))
     return {f"{name}{mean}": float(values.mean()), f"{name}_se": error}
 

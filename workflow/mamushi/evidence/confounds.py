@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mamushi.data.groups import GroupCodes, independent
+from mamushi.data.groups import GroupCodes, effective_share
 from mamushi.data.labels import TextProperties
 from mamushi.selection import metrics
 from mamushi.selection.arrays import Doubles, Mask
@@ -55,7 +55,7 @@ def leaking_columns(
         strata = pd.factorize(values, sort=True)[0].astype(np.int64)
         if values.dtype != object and strata.max() >= STRATA:
             strata[strata >= 0] = stratum(values[strata >= 0])
-        tells = _tells(strata, forget, 0.01 / len(columns), groups)
+        tells = _tells_domain(strata, forget, 0.01 / len(columns), groups)
         if tells or any(_confounds_followed(score, values, forget, groups)):
             is_scored = not np.isnan(score).any()
             interval = stratified_auc(score, forget, strata, times, groups) if is_scored else None
@@ -64,14 +64,14 @@ def leaking_columns(
     return rows
 
 
-def _tells(strata: Strata, forget: Mask, level: float, groups: GroupCodes | None) -> bool:
+def _tells_domain(strata: Strata, forget: Mask, level: float, groups: GroupCodes | None) -> bool:
     from scipy.stats import chi2, chi2_contingency
 
     table = pd.crosstab(strata, forget).to_numpy()
     if min(table.shape) < 2:
         return False
     quotient = chi2_contingency(table, correction=False).statistic / len(strata)
-    free, alone = len(table) - 1, len(strata) * independent(groups)
+    free, alone = len(table) - 1, len(strata) * effective_share(groups)
     room = min(free - free**2 / (alone - 1), 1 - 1 / (alone - 1)) if alone > 2 else 0.0
     unbiased = (quotient - free / (alone - 1)) / room if room > 0 else 0.0
     return bool(chi2.sf(quotient * alone, free) < level and unbiased >= FOLLOWED**2)

@@ -8,7 +8,7 @@ from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.verdict import auc_interval, auc_of_right_labels
 from mamushi.io import schemas
 from mamushi.selection.arrays import Doubles, Mask
-from mamushi.selection.crossfit import middle
+from mamushi.selection.crossfit import logit_midpoint
 from mamushi.selection.metrics import auc, average_ranks
 
 BINS = 15  # Of the reliability curve.
@@ -52,7 +52,7 @@ def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, 
         row |= {"auc_fold_min": min(areas), "auc_fold_max": max(areas)}
         # Halfway between the class means: it moves when all logits of a fold do, which reorders the
         # pooled ranking and leaves the AUC of the fold alone.
-        levels = [middle(*fold) for fold in folds]
+        levels = [logit_midpoint(*fold) for fold in folds]
         row["fold_offset"] = float(max(levels) - min(levels))
     return row
 

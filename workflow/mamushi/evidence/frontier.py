@@ -56,7 +56,7 @@ def psi(u: Array, pi1: float) -> Array:
     return np.asarray(np.exp(log_phi - u))
 
 
-def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> Array:
+def normal_mean(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> Array:
     """Return E[of(u + sign lost/2 + sqrt(lost) z)] over a standard normal z, elementwise."""
     if lost <= 0:
         return of(u)
@@ -104,17 +104,17 @@ class Frontier:
         self.forget, self.pi1, self.lost = forget, float(forget.mean()), lost
         self.l1, self.l2 = ratio[forget], ratio[~forget]
         self.whole1, self.whole2 = self._mixed(np.log(self.pi1))
-        self.gain = spread(lambda u: phi(u, self.pi1), self.l1, lost, 1)
-        self.loss = spread(lambda u: psi(u, self.pi1), self.l1, lost, 1)
-        self.harm = spread(lambda u: phi(u, self.pi1), self.l2, lost, -1)
+        self.gain = normal_mean(lambda u: phi(u, self.pi1), self.l1, lost, 1)
+        self.loss = normal_mean(lambda u: psi(u, self.pi1), self.l1, lost, 1)
+        self.harm = normal_mean(lambda u: phi(u, self.pi1), self.l2, lost, -1)
 
     def _mixed(self, forget: Any) -> tuple[Array, Array]:
         """Return log( p e^0 + pi2 e^-l1 ) and log( p e^l2 + pi2 ) of what is left of the forget
         domain, p, by its logarithm ``forget``."""
         pi2 = np.log1p(-self.pi1)
         return (
-            spread(lambda u: np.logaddexp(forget, pi2 - u), self.l1, self.lost, 1),
-            spread(lambda u: np.logaddexp(forget + u, pi2), self.l2, self.lost, -1),
+            normal_mean(lambda u: np.logaddexp(forget, pi2 - u), self.l1, self.lost, 1),
+            normal_mean(lambda u: np.logaddexp(forget + u, pi2), self.l2, self.lost, -1),
         )
 
     def at(
@@ -195,9 +195,9 @@ def frontier_rows(
         near, far_preserved, far_removed = drawn[name]
         by_removal = removed, near[:, 0], far_removed[:, 0]
         columns: dict[str, Any] = {"beta": betas, "removed": counts}
-        columns |= _band(scores, "removal", *by_removal)
-        columns |= _band(scores, "preservation", preserved, near[:, 1], far_preserved[:, 1])
-        columns |= _band(scores, "gain", *map(gain, by_removal))
+        columns |= _with_band(scores, "removal", *by_removal)
+        columns |= _with_band(scores, "preservation", preserved, near[:, 1], far_preserved[:, 1])
+        columns |= _with_band(scores, "gain", *map(gain, by_removal))
         if truth is not None:
             exact = Frontier(truth, scores.forget).at(order._replace(region=None), counts)
             columns |= zip(("removal_true", "preservation_true"), exact, strict=True)
@@ -205,7 +205,7 @@ def frontier_rows(
     return rows
 
 
-def _band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[str, pa.Array]:
+def _with_band(scores: RatioScores, name: str, value: Array, *sides: Array) -> dict[str, pa.Array]:
     """Return a value (B,) and the ends of its band by their names, from resamples (R, B)."""
     with np.errstate(invalid="ignore"):
         # A resample in which removing all gains nothing reaches no share.

@@ -29,7 +29,7 @@ EXCERPT = 300
 Ranks = NDArray[np.int64]
 
 
-def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
+def ranking_path(root: Path, names: Mapping[str, str | int]) -> Path:
     """Return where the ranking of a selector lies: that of a corpus, or of forget texts."""
     corpus = paths.under(root, paths.POSTERIOR, **names)
     return corpus if corpus.is_file() else paths.under(root, paths.SCORES, **names)
@@ -39,7 +39,7 @@ def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, 
     """Return whether a list, made from files with the digests ``inputs``, is of an earlier ranking
     than its selector's present one. Budgets that were left out of the configuration keep such
     lists. Raises ``UserError`` for a damaged ranking."""
-    ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
+    ranking, was = ranking_path(root, names), inputs.get("posterior", inputs.get("scores"))
     if was is None or not ranking.is_file() or digests.of(ranking) == was:
         return False
     read_metadata(ranking)
@@ -82,7 +82,7 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
 
 
-def rows_at(
+def excerpt_rows(
     ranking: pa.Table, positions: Sequence[int], examples: Path, length: int = EXCERPT
 ) -> list[dict[str, Any]]:
     """Return ``rank``, ``score``, ``id`` and an excerpt of the ``text`` at positions of a ranking,
@@ -101,13 +101,13 @@ def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
     scores = read_table(paths.under(root, paths.SCORES, **run), schemas.SCORES)
     n = len(scores) - scores["rank"].null_count
     top, bottom = range(min(10, (n + 1) // 2)), range(n - 1, n - 1 - min(10, n // 2), -1)
-    rows = rows_at(scores, [*top, *bottom], paths.under(root, paths.EXAMPLES, **run))
+    rows = excerpt_rows(scores, [*top, *bottom], paths.under(root, paths.EXAMPLES, **run))
     places = [*(("top", p + 1) for p in top), *(("bottom", n - p) for p in bottom)]
     pairs = zip(places, rows, strict=True)
     return [{**run, "end": end, "place": place, **row} for (end, place), row in pairs]
 
 
-def rankings(scores: pa.Table, refits: Iterable[Doubles]) -> tuple[list[str], Ranks]:
+def refit_ranks(scores: pa.Table, refits: Iterable[Doubles]) -> tuple[list[str], Ranks]:
     """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
     from 1 there and by the scores (n,) of ``refits``: the highest first, ties by id. Of a corpus a
     copy of an example comes first, whatever its score."""
@@ -127,8 +127,8 @@ def rankings(scores: pa.Table, refits: Iterable[Doubles]) -> tuple[list[str], Ra
 def stability_columns(
     ids: Sequence[str], ranks: Ranks, budgets: Sequence[float]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns of the table ``stability`` from ``rankings``, and a summary of them: the
-    number of ``rankings`` R, mean and least Spearman correlation of the first with the others, and
+    """Return the columns of the table ``stability`` from ``refit_ranks``, with a summary: the
+    number of rankings R, mean and least Spearman correlation of the first with the others, and
     per budget of its list mean and least share that another lists (``expected_overlap``,
     ``least_overlap``), and how many texts are ``surely`` in it and a ``toss_up``; None with R = 1.
     """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.data.groups import GroupCodes, independent
+from mamushi.data.groups import GroupCodes, effective_share
 from mamushi.data.labels import TextProperties
 from mamushi.evidence import confounds
 from mamushi.evidence.calibration import LEVELS, RatioEstimate, RatioScores, fit_logistic
@@ -128,9 +128,9 @@ def share_bound(
     It is R / ``budget`` of the part R that scores ``threshold`` and above. By the band of
     Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,), R <= R_n + sqrt(log(1 /
     0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*; 2.5% are left for
-    cross-fitting. With ``groups2`` (n2,), n2 is as in ``independent``.
+    cross-fitting. With ``groups2`` (n2,), n2 is as in ``effective_share``.
     """
-    above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
+    above, n2 = float(np.mean(score2 >= threshold)), len(score2) * effective_share(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
     return {"estimate": min(above / budget, 1.0), "upper_bound": min((above + band) / budget, 1.0)}
 
@@ -223,7 +223,7 @@ def judge_list(
     return {"verdict": words, "judgement": judgement, "separation": dict(separates)}
 
 
-def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
+def order_lists(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
     """Return the selectors of ``lists`` (manifests by selector), the one to be acted on first: the
     selector whose scores estimate the ratio, else the first that is no comparison."""
 

@@ -61,7 +61,7 @@ def rows_of(path: Path, grid: Grid) -> pd.DataFrame:
     return rows
 
 
-def panels(rows: pd.DataFrame, shown: Mapping[str, str]) -> pd.DataFrame:
+def panel_rows(rows: pd.DataFrame, shown: Mapping[str, str]) -> pd.DataFrame:
     """Return the rows once for each column that is ``shown``, as their ``value``, in a row of
     panels of its own, with its name in words."""
     long = rows.melt([*rows.columns.difference([*shown])], [*shown], "quantity")
@@ -75,7 +75,7 @@ def read_geometry(path: Path) -> tuple[pd.DataFrame, int]:
     return read_table(path, schemas.GEOMETRY).to_pandas(), width
 
 
-def marks(grid: Grid) -> dict[str, Any]:
+def line_style(grid: Grid) -> dict[str, Any]:
     """Return seaborn's keywords for a line per selector of the grid; ``mamushi`` is thick, and
     those of ``compared`` are thin and dashed."""
     names, compared = grid["selectors"], grid.get("compared", ())
@@ -94,7 +94,7 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     ``value`` with bands of one standard error. With ``ends``, those at 0 and 1, which all selectors
     share, are reached by dotted lines."""
     solid = rows[rows.beta.between(0, 1, "neither")] if ends else rows
-    look = {**marks(grid), "errorbar": "se" if len(grid["seeds"]) > 1 else None, **look}
+    look = {**line_style(grid), "errorbar": "se" if len(grid["seeds"]) > 1 else None, **look}
     panel = {"x": "beta", "y": "value", "kind": "line", "markeredgewidth": 0}
     facets = {"row": "row", "col": "column", "facet_kws": {"sharey": False, "legend_out": False}}
     drawn = sns.relplot(solid, **facets, **panel, **look)

@@ -33,19 +33,19 @@ SETTLED = 2.0
 
 def of(path: str | os.PathLike[str]) -> str:
     """Return hexadecimal SHA-256 of a file's bytes. Raises ``UserError`` when it is missing."""
-    (name, changed), began = _state(path), time.time()
+    (name, changed), began = _file_state(path), time.time()
     stored = STORE / name
     with contextlib.suppress(OSError):
         return stored.read_text(encoding="utf-8")
     digest = sha256(path)
-    is_settled = began - changed > SETTLED and _state(path) == (name, changed)
+    is_settled = began - changed > SETTLED and _file_state(path) == (name, changed)
     if is_settled and os.path.getsize(path) > SMALL and STORE.parent.is_dir():
         with contextlib.suppress(OSError, UserError):
             write_text(stored, digest)
     return digest
 
 
-def _state(path: str | os.PathLike[str]) -> tuple[str, float]:
+def _file_state(path: str | os.PathLike[str]) -> tuple[str, float]:
     """Return a name for a file as it is now, and the time of its last change."""
     with reading(path):
         status = os.stat(path)
@@ -65,7 +65,7 @@ def content_digests(paths: Iterable[str]) -> dict[str, str]:
     return {f"{len(digests)} files": hashlib.sha256(lines.encode()).hexdigest()}
 
 
-def of_text(text: str) -> str:
+def text_sha(text: str) -> str:
     """Return the digest by which a text, without the white space around it, is known again: the
     first 16 hexadecimal digits of the SHA-256 of its UTF-8."""
     # Bytes that are no UTF-8, and lone surrogates, are texts that nobody ranked.

@@ -75,7 +75,7 @@ def read_table(
 
     Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
     """
-    with _opened(path, kind) as file:
+    with _open_checked(path, kind) as file:
         return file.read(columns=columns)
 
 
@@ -83,19 +83,19 @@ def read_groups(
     path: str | Path, kind: Table, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """Read an artifact row group by row group. Raises ``UserError`` as ``read_table``."""
-    with _opened(path, kind) as file:
+    with _open_checked(path, kind) as file:
         for group in range(file.num_row_groups):
             yield file.read_row_group(group, columns=columns)
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return the ``metadata`` that ``write_table`` stored. Raises ``UserError`` as ``reading``."""
-    with _opened(path) as file:
+    with _open_checked(path) as file:
         return dict(json.loads((file.schema_arrow.metadata or {}).get(MARK.encode(), b"{}")))
 
 
 @contextmanager
-def _opened(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetFile]:
+def _open_checked(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetFile]:
     """Open a table that has the columns of its schema. Its pages are checked as they are read."""
     checked: Any = {"page_checksum_verification": True, "pre_buffer": False}
     with reading(path), pq.ParquetFile(path, **checked) as file:

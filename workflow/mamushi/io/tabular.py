@@ -49,7 +49,7 @@ def written_name(path: Path) -> str:
     return path.stem if packing_of(path) == ".zip" else path.name
 
 
-def no_file(path: Path) -> str:
+def why_no_file(path: Path) -> str:
     """Return what is at a path at which no file is that can be read several times."""
     if URL.search(str(path)):
         return "is a URL of a kind, or in a place, that is not read; download it first"
@@ -75,8 +75,8 @@ def find(path: str | Path) -> list[Path]:
         return [path / file["filename"] for file in state["_data_files"]]
     at = [*(path.iterdir() if path.is_dir() else path.parent.glob(path.name))]
     if not at and not path.is_dir():
-        raise UserError(no_file(path), where=path, do="check the path")
-    forms = {file: format_of(file) if file.is_file() else None for file in _walk(at)}
+        raise UserError(why_no_file(path), where=path, do="check the path")
+    forms = {file: format_of(file) if file.is_file() else None for file in _walk_parts(at)}
     form = next(filter(None, forms.values()), None)
     if form is None:
         raise UserError("no table in this folder", where=path, do=KNOWN)
@@ -87,20 +87,20 @@ def find(path: str | Path) -> list[Path]:
     return [*forms]
 
 
-def _walk(paths: Iterable[Path]) -> Iterator[Path]:
+def _walk_parts(paths: Iterable[Path]) -> Iterator[Path]:
     """Iterate over what lies at paths and is not about a table, and then over that in folders."""
     for path in sorted(paths, key=lambda path: (path.is_dir(), path)):
         is_one = path.is_symlink() or path.name[0] in "._" or (path / STATE).exists()
         if path.is_dir() and not is_one:
-            yield from _walk(path.iterdir())
-        elif not _is_about(path):
+            yield from _walk_parts(path.iterdir())
+        elif not _describes_table(path):
             yield path
 
 
 def is_part(path: Path) -> bool:
     """Return whether what lies in a folder is a file of its table."""
-    return not _is_about(path) and format_of(path) is not None and path.is_file()
+    return not _describes_table(path) and format_of(path) is not None and path.is_file()
 
 
-def _is_about(path: Path) -> bool:
+def _describes_table(path: Path) -> bool:
     return ABOUT.fullmatch(path.name.lower()) is not None

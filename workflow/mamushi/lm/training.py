@@ -158,7 +158,7 @@ class TrainingLoop:
             for number in range(start, self.total):
                 if not self.update(number):
                     break
-                if progress.due():
+                if progress.will_show():
                     self.collect()
                 self.save(number + 1, int(notice.received or 0))
                 progress.advance(1, "".join(f"loss {loss:.3f}" for loss in self.log["loss"][-1:]))

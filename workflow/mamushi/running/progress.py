@@ -29,7 +29,7 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
 
-    def due(self) -> bool:
+    def will_show(self) -> bool:
         """Return whether the next ``advance`` will show its note, which is then computed."""
         return time.monotonic() - self.printed >= self.every or self.done + 1 >= self.total
 

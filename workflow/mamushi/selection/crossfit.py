@@ -92,10 +92,10 @@ def cross_fit(
             fits.append(fit)
             progress.advance()
     logits = average(tasks, [of_task for of_task, _ in fits], repeats)
-    centre, per_fold = middle(logits, pool.forget), []
+    centre, per_fold = logit_midpoint(logits, pool.forget), []
     for i, (_, remark) in enumerate(fits[:k]):
         in_fold, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
-        offset = middle(in_fold, forget) - centre
+        offset = logit_midpoint(in_fold, forget) - centre
         per_fold.append({"auc": auc(in_fold, forget), "offset": offset, **remark})
     details = {"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold}
     return Scored(logits, folds[0], details=details)
@@ -165,7 +165,7 @@ def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> Rows:
     return half
 
 
-def middle(logits: Doubles, forget: Mask) -> float:
+def logit_midpoint(logits: Doubles, forget: Mask) -> float:
     """Return the midpoint between the mean logit of the forget and that of the retain examples."""
     return float((logits[forget].mean() + logits[~forget].mean()) / 2)
 

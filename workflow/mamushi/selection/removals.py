@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.digests import of_text
+from mamushi.io.digests import text_sha
 from mamushi.io.tables import read_groups
 
 
@@ -75,7 +75,7 @@ def read_texts_of(
 
 def text_digests(examples: str | Path, ids: Sequence[str]) -> list[str]:
     """Read the digests of the texts ``ids``, in their order."""
-    return read_texts_of(examples, ids, of_text)
+    return read_texts_of(examples, ids, text_sha)
 
 
 def digest_of_ids(ids: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ def frontier_budgets(config: Config) -> list[float]:
 
 def described_selectors(config: Config) -> list[str]:
     """Return the selectors whose scores are described: that of the ratio and the grid's."""
-    return list(dict.fromkeys([config["removal"]["ratio"], *of_selectors.ranked(config)]))
+    return list(dict.fromkeys([config["removal"]["ratio"], *of_selectors.grid_selectors(config)]))
 
 
 class Calibrate(Cell):
@@ -77,7 +77,7 @@ class Frontier(Cell):
 
     selectors: list[str] = setting(of_selectors.leading_first)
     budgets: list[float] = setting(frontier_budgets)
-    by_chance: dict[str, bool] = setting(of_selectors.by_chance)
+    by_chance: dict[str, bool] = setting(of_selectors.random_selectors)
     resamples: int = setting("evidence.resamples")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config.kinds import NO_PATH, Config, Settings, setting
-from mamushi.config.sources import files, unlabelled
+from mamushi.config.sources import files, is_unlabelled
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, versions
 from mamushi.io.files import sha256, write_json
@@ -18,7 +18,7 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
     settings = plugin_settings("dataset", definition)
-    if unlabelled(definition):
+    if is_unlabelled(definition):
         # What is known of the examples changes nothing about how they are read.
         settings["forget"] = {k: v for k, v in settings["forget"].items() if k != "fair"}
     return {**settings, "windows": definition.get("windows")}

@@ -5,7 +5,7 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config, Settings, setting
-from mamushi.config.selectors import of_texts, why_compared
+from mamushi.config.selectors import text_axes, why_baseline
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 
@@ -28,8 +28,8 @@ def axes_shown(
     if of == "unlearning":
         axes = grid.axes(config, "unlearning")
     elif of == "evidence":
-        axes = of_texts(config, axes)
-    compared = [selector for selector in axes["selectors"] if why_compared(config, selector)]
+        axes = text_axes(config, axes)
+    compared = [selector for selector in axes["selectors"] if why_baseline(config, selector)]
     return {**axes, "compared": compared}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import kind_of, selector_settings, why_compared
+from mamushi.config.selectors import kind_of, selector_settings, why_baseline
 from mamushi.errors import other_examples
 from mamushi.io import paths
 from mamushi.io.files import write_json
@@ -165,12 +165,12 @@ def stability(
     ``ranked`` is another ranking than the scores', where lists are the top of that."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.calibration import read_scores
-    from mamushi.evidence.ranking import rankings, stability_columns
+    from mamushi.evidence.ranking import refit_ranks, stability_columns
     from mamushi.evidence.verdict import separation
 
     table, refitted = parquet.read_table(scores, schemas.SCORES), read_scores(scores, refits)
     ranking = parquet.read_table(ranked, schemas.SCORES) if ranked else table
-    columns, metadata = stability_columns(*rankings(ranking, refitted.refits), settings.budgets)
+    columns, metadata = stability_columns(*refit_ranks(ranking, refitted.refits), settings.budgets)
     separates = separation(refitted, read_texts(examples, table["id"], duplicates))
     metadata |= {"provenance": job.origin, "separation": separates}
     parquet.write_table(out, schemas.STABILITY, columns, metadata=metadata)
@@ -183,7 +183,7 @@ class Manifests(Cell):
     selector: str
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
-    compared: str | None = setting(why_compared)
+    compared: str | None = setting(why_baseline)
     by_chance: bool = setting(lambda config, selector: kind_of(config, selector).by_chance)
     budgets: list[float] = setting(grid.budgets)
 

@@ -18,7 +18,7 @@ def of_grid(config: Config, study: str | None = None) -> Needs:
     files = grid.expand(axes, paths.PERPLEXITY, grid.MEASURED)
     for selector in axes["selectors"]:
         files += grid.expand(axes, grid.ranking_pattern(config, selector))
-    return files, {"grid": axes, "ranked": of_selectors.of_texts(config, axes)["selectors"]}
+    return files, {"grid": axes, "ranked": of_selectors.text_axes(config, axes)["selectors"]}
 
 
 def half_gap(config: Config) -> Needs:
@@ -65,7 +65,7 @@ def evidence(config: Config) -> Needs:
         "targets": config["evidence"]["targets"],
         "chains": {
             name: of_selectors.derivation_chain(config, name)
-            for name in of_selectors.ranked(config)
+            for name in of_selectors.grid_selectors(config)
         },
     }
     return [*files, *(paths.PREDICTED.format(**cell) for cell in predicted)], settings

@@ -38,7 +38,7 @@ def read_ids(path: str | Path) -> list[str]:
 def _read(path: Path) -> pa.Table:
     """Read a list as a table, of which JSON Lines have the columns of ``OURS`` alone."""
     if not path.is_file():
-        raise UserError(tabular.no_file(path), where=path)
+        raise UserError(tabular.why_no_file(path), where=path)
     kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     with located(path):
         if kind in (".parquet", ".pq"):

@@ -71,14 +71,14 @@ def read(configfile: Path) -> dict[str, Any]:
 def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the complete configuration, as the workflow puts it together, with ``options`` laid
     over it. Raises ``UserError`` for mistakes in it."""
-    from mamushi.config.complete import complete, laid_over
+    from mamushi.config.complete import complete, deep_merge
 
     paper, ours = tree() / "config.yaml", Path("config.yaml")
     files = [*([ours] if ours.is_file() and not ours.samefile(paper) else []), *configfiles]
     written = [*map(read, files), options or {}]
     if not files or any(one.get("extends") == "paper" for one in written):
         written = [read(paper), *written]
-    return complete(reduce(laid_over, written, {}))
+    return complete(reduce(deep_merge, written, {}))
 
 
 def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:

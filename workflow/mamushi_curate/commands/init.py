@@ -270,7 +270,7 @@ def find_vectors(source: str) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     if not (path := local_path(source)).is_file():
-        raise UserError(tabular.no_file(path), where=source)
+        raise UserError(tabular.why_no_file(path), where=source)
     with located(source):
         schema = pq.read_schema(path)
     lists = [field.name for field in schema if "list<" in str(field.type)]

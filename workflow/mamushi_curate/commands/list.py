@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.selectors import ranked
-from mamushi.config.sources import unlabelled
+from mamushi.config.selectors import grid_selectors
+from mamushi.config.sources import is_unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi_cluster.commands import _run
@@ -41,7 +41,7 @@ def run(
     configfiles = _run.required(configfile, how.profile)
     changes = {"grid": {"selectors": selector}} if selector else {}
     config = _run.check(configfiles, changes)
-    tokens = ranked(config, tokens=True)
+    tokens = grid_selectors(config, tokens=True)
     if tokens and selector:
         raise UserError(f"{tokens[0]} ranks tokens and lists no text", where="--selector")
     lists = [
@@ -51,7 +51,7 @@ def run(
     ]
     made = [paths.REMOVAL.format(**of) for of in lists]
     # Of a corpus, every list can have its manifest.
-    corpora = [of for of in lists if unlabelled(config["datasets"][of["dataset"]])]
+    corpora = [of for of in lists if is_unlabelled(config["datasets"][of["dataset"]])]
     wanted = [(paths.REMOVAL, of) for of in lists] + [(paths.MANIFEST, of) for of in corpora]
     status = 0
     if fits_one_process(how, config):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.sources import unlabelled
+from mamushi.config.sources import is_unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.registry import tree
@@ -89,7 +89,7 @@ def _rank_here(
 def _rank_by_workflow(out: Path, how: _run.How, config: Mapping[str, Any], quick: bool) -> int:
     """Let Snakemake make the same files. Return its exit status."""
     cells = [*grid.cells(config["grid"])]
-    corpora = [cell for cell in cells if unlabelled(config["datasets"][cell["dataset"]])]
+    corpora = [cell for cell in cells if is_unlabelled(config["datasets"][cell["dataset"]])]
     labelled = [cell for cell in cells if cell not in corpora]
     patterns = [(paths.RANKING, cells)]
     if not quick:

@@ -53,7 +53,7 @@ def show(root: Path, *, texts: bool = True) -> list[Manifest]:
 def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[str]:
     """Yield the lines of a dataset, model and seed."""
     from mamushi.evidence.ranking import cut
-    from mamushi.evidence.verdict import leading
+    from mamushi.evidence.verdict import order_lists
 
     first, lists, spans = manifests[0], dict[str, list[Manifest]](), dict[str, list[Manifest]]()
     for manifest in manifests:
@@ -66,7 +66,7 @@ def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[st
     yield from _labelled_lines(
         [*first.get("shown", [("ranked", ranked)]), ("cut", cut(root, cell))]
     )
-    order = leading(lists)
+    order = order_lists(lists)
     for selector, made in {**{name: lists[name] for name in order}, **spans}.items():
         yield from _ranking_lines(selector, made)
     if order:
@@ -134,17 +134,17 @@ def table_options(root: Path, cell: Cell) -> str:
 
 def _texts(root: Path, names: Cell, removed: int) -> Iterator[str]:
     """Yield the first of a ranking, and those around the end of its largest list."""
-    from mamushi.evidence.ranking import ranking_at, rows_at
+    from mamushi.evidence.ranking import excerpt_rows, ranking_path
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
 
-    ranking, selector = read_table(ranking_at(root, names), schemas.SCORES), names["selector"]
+    ranking, selector = read_table(ranking_path(root, names), schemas.SCORES), names["selector"]
     total = len(ranking) - ranking["rank"].null_count
     examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
     top = [*range(min(5, total))]
     end = [place for place in range(removed - 2, removed + 2) if len(top) <= place < total]
     yield f"  {selector}, first to go (rank, score, text)"
-    for place, row in enumerate(rows_at(ranking, top + end, examples, WIDTH)):
+    for place, row in enumerate(excerpt_rows(ranking, top + end, examples, WIDTH)):
         if place == len(top):
             yield f"  {selector}, where the largest list ends: {removed:,} of {total:,}"
         stays = "" if row["rank"] <= removed else "stays  "

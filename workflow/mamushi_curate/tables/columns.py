@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.cells import as_arrow
+from mamushi.data.cells import to_arrow
 from mamushi.errors import UserError
 from mamushi_curate.tables.lines import USUAL, Dialect
 from mamushi_curate.tables.readers import columns, table_rows
@@ -37,7 +37,7 @@ def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
     """Return numbers and dates of a column (n,) as float64 with NaN, or its categories as strings
     with None; None where it has neither, but texts, lists or more than ``MOST_VALUES`` values."""
     try:
-        values = as_arrow(column)
+        values = to_arrow(column)
     except (pa.ArrowException, TypeError, ValueError):
         return None
     kind = values.type
@@ -65,7 +65,7 @@ def column_of(cells: Any, *, typed: bool) -> Any:
     """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
     become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
     texts. Raises ``pa.ArrowException`` or ``OverflowError`` for cells of several types."""
-    column = as_arrow(cells)
+    column = to_arrow(cells)
     if typed:
         # Arrow compares no numbers of 16 bits; as decimals they are what was written.
         return pa.chunked_array([[*cells]]) if pa.types.is_float16(column.type) else column

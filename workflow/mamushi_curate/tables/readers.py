@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data.cells import Cells, mapped, plain, store
+from mamushi.data.cells import Cells, mapped_table, plain_array, to_cells
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.domains import name_of
@@ -81,15 +81,15 @@ def _mapped_file(file: Path, needed: Sequence[str], digests: dict[str, str]) -> 
             table.validate(full=True)
             for batch in table.to_batches():
                 places = [f"{name}, row {next(numbers)}" for _ in range(len(batch))]
-                columns = [pa.array(places, pa.string()), *map(plain, batch.columns)]
+                columns = [pa.array(places, pa.string()), *map(plain_array, batch.columns)]
                 yield pa.record_batch(columns, schema)
 
     with open_columns(file, digests) as reader:
         check_columns(file, column_names(reader.schema), needed)
         empty = select(reader.schema.empty_table(), [*needed])
-        types = [plain(column.combine_chunks()).type for column in empty.columns]
+        types = [plain_array(column.combine_chunks()).type for column in empty.columns]
         schema = pa.schema(zip(names, [pa.string(), *types], strict=True))
-        return mapped(schema, batches(reader))
+        return mapped_table(schema, batches(reader))
 
 
 def _stored_columns(
@@ -104,7 +104,7 @@ def _stored_columns(
             values = (cells.get(name) for name in needed)
             yield place, *(map(json.dumps, values) if is_json else values)
 
-    places, *columns = store(rows(), 1 + len(needed))
+    places, *columns = to_cells(rows(), 1 + len(needed))
     if places:
         # Of JSON Lines: a key may come up in a later row for the first time.
         check_columns(path, list(names), needed)

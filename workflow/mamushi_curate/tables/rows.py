@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.config.sources import unlabelled
-from mamushi.data.cells import Cells, some, store
+from mamushi.config.sources import is_unlabelled
+from mamushi.data.cells import Cells, take, to_cells
 from mamushi.data.labels import COLUMN
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError, located
@@ -39,7 +39,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     place of texts, a missing id or mark, a row of both domains, and a domain without rows."""
     path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
-    asked = settings["other_columns"] and not unlabelled(settings)
+    asked = settings["other_columns"] and not is_unlabelled(settings)
     others = other_columns(path, needed, dialect) if asked else []
     table = read_file_columns(path, [*needed, *others], dialect)
     n, section, group = len(table.places), settings["section"], settings.get("group")
@@ -49,7 +49,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
         problem = f"column {settings['text']!r} holds numbers alone, or nothing"
         raise UserError(problem, where=path, do="name the column with the texts")
     forget, stays = _domains(table, settings)
-    numbers = store(zip(map(str, range(1, n + 1))))[0]
+    numbers = to_cells(zip(map(str, range(1, n + 1))))[0]
     columns: dict[str, Any] = {
         "ids": _names(table, settings["id"]) if settings["id"] else numbers,
         "texts": texts,
@@ -75,8 +75,8 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
         metadata["assistant_only_loss"] = True
     left_out = n - int(stays.sum())
     return Raw(
-        **{name: some(column, stays) for name, column in columns.items()},
-        labels={name: some(column, stays) for name, column in labels.items()},
+        **{name: take(column, stays) for name, column in columns.items()},
+        labels={name: take(column, stays) for name, column in labels.items()},
         sources=table.digests,
         dropped={"neither forget nor retain": left_out} if left_out else {},
         extra_metadata=metadata,
@@ -94,7 +94,7 @@ def _texts_and_turns(table: FileTable, conversations: Conversations) -> list[Cel
             check_text(spoken.text, place)
             yield spoken
 
-    return store(read(), 2)
+    return to_cells(read(), 2)
 
 
 def _domains(
@@ -150,7 +150,7 @@ def _names(table: FileTable, column: str, *, may_lack: bool = False) -> Cells:
             check_text(name or "", place)
             yield (name,)
 
-    return store(names())[0]
+    return to_cells(names())[0]
 
 
 def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list[str | None]:

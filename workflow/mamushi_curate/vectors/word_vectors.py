@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
-from mamushi.data.scripts import units
+from mamushi.data.scripts import word_units
 
 LEAST = 2
 """Texts that have a word before it says which of them are alike."""
@@ -35,7 +35,7 @@ def hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
 def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
     """Count the hashed words in each text."""
     assert texts is not None
-    return hashed(texts, analyzer=units)
+    return hashed(texts, analyzer=word_units)
 
 
 def fit_components(texts: Sequence[str], width: int) -> tuple[WordComponents, NDArray[Any]]:

@@ -16,8 +16,8 @@ def effects(config: Config) -> Needs:
     files = grid.expand(axes, paths.EXAMPLES)
     for pattern in (paths.NLL, paths.CARD):
         files += grid.expand(axes, pattern, grid.MEASURED)
-    files += grid.expand(of_selectors.of_texts(config, axes), paths.REMOVAL)
-    settings["by_chance"] = of_selectors.by_chance(config)
+    files += grid.expand(of_selectors.text_axes(config, axes), paths.REMOVAL)
+    settings["by_chance"] = of_selectors.random_selectors(config)
     return files, {**settings, "margin": config["evaluation"]["retain_margin"]}
 
 

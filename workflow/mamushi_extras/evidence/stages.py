@@ -4,7 +4,7 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config, refuse, setting
-from mamushi.config.selectors import kind_of, ranked
+from mamushi.config.selectors import grid_selectors, kind_of
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.domains import EVALUATION, INFERENCE
@@ -76,7 +76,7 @@ def agreement(config: Config) -> Needs:
     to be compared."""
     refuse(grid.unlabelled_datasets(config, config["grid"]))
     cells = predicted_cells(config)
-    names = dict.fromkeys([*ranked(config), *config["evidence"]["compared"]])
+    names = dict.fromkeys([*grid_selectors(config), *config["evidence"]["compared"]])
     axes = {**config["grid"], "selectors": [*names]}
     files = [paths.PREDICTED.format(**cell) for cell in cells]
     return files + grid.expand(axes, paths.SCORES), {"cells": cells, "grid": axes}

@@ -6,7 +6,7 @@ from typing import Any
 from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.selectors import kind_of
-from mamushi.config.sources import unlabelled
+from mamushi.config.sources import is_unlabelled
 
 INFLUENCE_KINDS = ("influence", "token_influence")
 """The selectors that rank by it."""
@@ -36,7 +36,7 @@ def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Check that there are weights at which to measure, and labelled texts to be targets."""
     for where, axes in comparisons(full):
         vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
-        corpora = [name for name in axes["datasets"] if unlabelled(full["datasets"][name])]
+        corpora = [name for name in axes["datasets"] if is_unlabelled(full["datasets"][name])]
         for name in sorted({*axes["selectors"]} & {*by_influence(full)}):
             at = f"{where}.selectors: {name!r} is not allowed with"
             if vectors and kind_of(full, name).unit == "texts":

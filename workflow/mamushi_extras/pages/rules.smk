@@ -9,7 +9,7 @@ rule ranking:
         scores=lambda wildcards: expand(
             (
                 paths.POSTERIOR
-                if sources.unlabelled(DATASETS[wildcards.dataset])
+                if sources.is_unlabelled(DATASETS[wildcards.dataset])
                 else paths.SCORES
             ),
             selector=RANKED,

@@ -38,7 +38,7 @@ def ranking(
     import numpy as np
 
     from mamushi.evidence.calibration import read_scores
-    from mamushi.evidence.ranking import rankings
+    from mamushi.evidence.ranking import refit_ranks
     from mamushi.evidence.verdict import COMPARISON
     from mamushi.io import schemas
     from mamushi.io.files import read_json, write_text
@@ -50,7 +50,7 @@ def ranking(
     selectors, rows = list[dict[str, Any]](), np.empty(0, np.int64)
     for name, path, manifest in zip(settings.selectors, scores, manifests, strict=True):
         judged, table = read_json(manifest)["judgement"], read_table(path, schemas.SCORES)
-        ids, ranks = rankings(table, read_scores(path, refits_of.get(name)).refits)
+        ids, ranks = refit_ranks(table, read_scores(path, refits_of.get(name)).refits)
         rows = rows if selectors else np.argsort(ranks[0])[:MOST_TEXTS]
         own = table["score"].filter(table["rank"].is_valid()).to_numpy()[rows]
         selectors.append(

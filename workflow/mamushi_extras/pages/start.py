@@ -10,7 +10,7 @@ from typing import Any
 from mamushi.errors import UserError
 from mamushi.evidence.advice import choose_list, first_budget, units_at
 from mamushi.evidence.ranking import cut, read_manifests
-from mamushi.evidence.verdict import ADVICE_WORDS, leading, unit_of
+from mamushi.evidence.verdict import ADVICE_WORDS, order_lists, unit_of
 from mamushi.io import paths
 from mamushi.io.files import write_text
 from mamushi.selection.removals import share_of
@@ -62,7 +62,7 @@ def answer(
     """Return which of the ``lists`` of a cell, by selector and budget, to take, how many texts have
     to go, and what commands are given: of texts where there are any, else of masks of tokens."""
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
-    order = leading(of_texts or lists)
+    order = order_lists(of_texts or lists)
     chosen, how_many = choose_list(root, cell, order[0], lists[order[0]])
     budget, (count, total, unit) = first_budget(how_many), list_size(chosen)
     asked = units_at(budget, total) if budget else None

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from mamushi.config.complete import comparisons
 from mamushi.config.kinds import Added, Config
-from mamushi.config.selectors import derives, kind_of, of_tokens
+from mamushi.config.selectors import kind_of, parent_of, ranks_tokens
 from mamushi.registry import plugin
 
 
 def check(full: Config) -> Iterator[str]:
     """Yield where tokens are ranked and texts are wanted, or a tokenizer."""
     for name in full["selectors"]:
-        if (base := derives(full, name)) and of_tokens(full, base):
+        if (base := parent_of(full, name)) and ranks_tokens(full, base):
             at = f"selectors.{name}.{kind_of(full, name).derives}"
             yield f"{at}: {base!r} ranks tokens; name a selector of texts"
     compared = {**full["grid"], "selectors": full["evidence"]["compared"]}
@@ -27,7 +27,7 @@ def check(full: Config) -> Iterator[str]:
         if where not in ("grid", "studies", "unlearning", "probe"):
             wants.append(f"{where} needs lists of texts")
         for place, name in enumerate(axes["selectors"] if wants else ()):
-            if of_tokens(full, name):
+            if ranks_tokens(full, name):
                 yield f"{key}[{place}]: {name!r} ranks tokens, and {wants[0]}"
 
 

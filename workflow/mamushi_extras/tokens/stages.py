@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import selector_settings, why_compared
+from mamushi.config.selectors import selector_settings, why_baseline
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
@@ -111,7 +111,7 @@ class TokenManifests(TokenScores):
 
     dataset: str
     model: str
-    compared: str | None = setting(why_compared)
+    compared: str | None = setting(why_baseline)
     budgets: list[float] = setting(grid.budgets)
     whole: int = setting("evidence.refits.whole")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mamushi.config.kinds import Added
 from mamushi.config.selectors import scores_both
-from mamushi.config.sources import unlabelled
+from mamushi.config.sources import is_unlabelled
 
 
 def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
@@ -23,7 +23,7 @@ def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
 
         return mark_hits(raw, settings)
 
-    return {"read": read, "mark": mark} if unlabelled(settings) else {}
+    return {"read": read, "mark": mark} if is_unlabelled(settings) else {}
 
 
 def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Any:
@@ -38,7 +38,7 @@ def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], An
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield what such a corpus has no use for: it takes rankings of texts with a score of each."""
-    corpora = {name: one for name, one in full["datasets"].items() if unlabelled(one)}
+    corpora = {name: one for name, one in full["datasets"].items() if is_unlabelled(one)}
     for name, dataset in corpora.items():
         if dataset.get("retain") is not None:
             yield f"datasets.{name}.retain: is not allowed beside examples; use forget.unlike"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.groups import independent
+from mamushi.data.groups import effective_share
 from mamushi.data.labels import group_codes
 from mamushi.evidence.verdict import VAGUE, judge_list, unit_of
 from mamushi.io.domains import FORGET
@@ -70,9 +70,9 @@ class Corpus:
         asked = np.logical_and(self.answered, not self.hits)
         self.unknown: Mask = (self.inside & ~self.examples) | asked
 
-    def independent(self, mask: Mask) -> float:
-        """Return what share of these texts says as much as all do, see ``groups.independent``."""
-        return independent(None if self.groups is None else self.groups[mask])
+    def effective_share(self, mask: Mask) -> float:
+        """Return what share of these texts says as much as all, see ``groups.effective_share``."""
+        return effective_share(None if self.groups is None else self.groups[mask])
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -86,7 +86,7 @@ class Corpus:
         masks = self.sample, self.unknown, self.keep_sample
         examples, unknown, to_keep = (self.score[mask] for mask in masks)
         fair = () if self.hits else self.fair
-        return share(examples, unknown, to_keep, [*map(self.independent, masks)], fair)
+        return share(examples, unknown, to_keep, [*map(self.effective_share, masks)], fair)
 
     @cached_property
     def ratio(self) -> Tilt:
@@ -137,7 +137,7 @@ class Corpus:
         }
         return pa.table(columns, schema=POSTERIOR.schema)
 
-    def holds(self, k: int) -> tuple[ShareInterval, ShareInterval]:
+    def list_rates(self, k: int) -> tuple[ShareInterval, ShareInterval]:
         """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
         of the domain that is not certain to be in it; each at 95%, and null where it is not known.
         Examples that are no fair sample bound neither; texts that are wanted bound the precision
@@ -152,7 +152,7 @@ class Corpus:
         error = ERROR if of.high is None else ERROR / (2 if of.low is None else 4)
         if of.low is not None:
             # What is not of the domain scores like a fair sample of texts that are wanted.
-            alone, same = self.independent(self.keep_sample), self.keep_sample & above
+            alone, same = self.effective_share(self.keep_sample), self.keep_sample & above
             most = count_bounds(same.sum() * alone, self.keep_sample.sum() * alone, error)[1]
             not_wanted = max(0.0, 1 - (1 - of.low) * unknown * deep * most / k)
         if of.high is None:
@@ -207,7 +207,7 @@ def manifest_of_corpus(
     """Return what is known of a list, the table ``removals``. ``separates`` and ``unit`` are as in
     ``judge_list``; ``stable`` says how often its texts are listed."""
     k = len(listed)
-    precision, recall = corpus.holds(k)
+    precision, recall = corpus.list_rates(k)
     # What is known of labelled lists: how much is not of the domain.
     at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
     wrong = {"estimate": at, "upper_bound": low}

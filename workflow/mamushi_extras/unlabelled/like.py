@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from mamushi.data.duplicates import Duplicates, find_duplicates, key
+from mamushi.data.duplicates import Duplicates, find_duplicates, folded_text
 from mamushi.data.raw import Raw, Rows
 from mamushi.errors import UserError
 from mamushi.io.domains import INFERENCE, TURNS
@@ -161,7 +161,7 @@ def read_beside(settings: Mapping[str, Any]) -> pd.DataFrame:
                 check_text(text, place)
                 rows.append((name, f"{name}:{next(numbers)}", place, text, turns))
     beside = pd.DataFrame(rows, columns=["key", "id", "place", "text", "turns"], dtype=object)
-    distinct = beside["text"][beside["key"] == "like"].map(key).nunique()
+    distinct = beside["text"][beside["key"] == "like"].map(folded_text).nunique()
     if "like" in forget and distinct < FEWEST_EXAMPLES:
         problem = f"has {distinct} examples that differ, and fewer than {FEWEST_EXAMPLES} tell"
         do = "give more texts of the domain"

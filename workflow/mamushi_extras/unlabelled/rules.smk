@@ -1,5 +1,5 @@
 # A corpus that nobody labelled: examples were scored against it, and its texts are ranked.
-CORPORA = [name for name in DATASETS if sources.unlabelled(DATASETS[name])]
+CORPORA = [name for name in DATASETS if sources.is_unlabelled(DATASETS[name])]
 
 
 rule posterior:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.selectors import selector_settings, why_compared
+from mamushi.config.selectors import selector_settings, why_baseline
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
@@ -38,7 +38,7 @@ class CorpusManifest(Cell):
     selector: str
     kind: str = setting("selectors.{selector}.kind")
     settings: dict[str, Any] = setting(selector_settings)
-    compared: str | None = setting(why_compared)
+    compared: str | None = setting(why_baseline)
     beta: float = setting(lambda config, beta: float(beta))
 
 
@@ -57,7 +57,7 @@ def corpus_manifest(
     domain, and what share of the domain the list has."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.calibration import read_scores
-    from mamushi.evidence.ranking import rankings, stability_columns
+    from mamushi.evidence.ranking import refit_ranks, stability_columns
     from mamushi.evidence.verdict import separation, unit_of
     from mamushi.io import paths
     from mamushi.io.files import write_json
@@ -69,7 +69,7 @@ def corpus_manifest(
     scored = parquet.read_table(scores, schemas.SCORES)
     ranking = parquet.read_table(posterior, POSTERIOR)
     refitted = read_scores(scores, refits)
-    _, summary = stability_columns(*rankings(ranking, refitted.refits), [beta])
+    _, summary = stability_columns(*refit_ranks(ranking, refitted.refits), [beta])
     stable = {"rankings": summary["rankings"], **summary["budgets"][paths.beta(beta)]}
     texts = read_texts(examples, scored["id"].to_pylist(), duplicates)
     known = parquet.read_metadata(posterior)["provenance"]["settings"]

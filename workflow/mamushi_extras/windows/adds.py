@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from mamushi.config.complete import used
 from mamushi.config.kinds import Added, Count, Section, key
-from mamushi.config.sources import unlabelled
+from mamushi.config.sources import is_unlabelled
 
 
 class Windows(Section):
@@ -24,7 +24,7 @@ def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     def divide(raw: Any, settings: Mapping[str, Any]) -> Any:
         from mamushi_extras.windows.windows import divide
 
-        return divide(raw, settings["windows"], not unlabelled(settings))
+        return divide(raw, settings["windows"], not is_unlabelled(settings))
 
     return {"divide": divide} if settings.get("windows") else {}
 
@@ -58,7 +58,7 @@ def check(full: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}: the documents of a table are divided; leave windows out"
         if dataset.get("assistant_only_loss"):
             yield f"{at}: turns by themselves have no template; leave assistant_only_loss out"
-        if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
+        if dataset.get("answers") and windows["action"] == "remove" and not is_unlabelled(dataset):
             yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from mamushi.data.scripts import spaced
+from mamushi.data.scripts import space_words
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.linear import decide, logistic
 from mamushi_curate.vectors.word_vectors import hashed
@@ -20,7 +20,7 @@ def count_ngrams(texts: Iterable[str] | None) -> list[sparse.csr_matrix]:
     """Count the hashed n-grams of words, and of characters, in each text: (n, 2^20), float32."""
     assert texts is not None
     # A word of one letter is a word. A space behind each, where a script has none.
-    of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: spaced(t.lower())}
+    of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: space_words(t.lower())}
     return [
         hashed(texts, analyzer="word", ngram_range=WORDS, **of_words),
         hashed(texts, analyzer="char_wb", ngram_range=CHARACTERS),

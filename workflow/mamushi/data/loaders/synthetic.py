@@ -67,14 +67,14 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     weights = np.array([settings["weights"][domain] for domain in DOMAINS], dtype=np.float64)
     weights /= weights.sum(axis=1, keepdims=True)
     drawn_as = {name: settings[name] for name in ("vocabulary", "topic_share", "world", "synonyms")}
-    mixture = model.make(weights=weights, seed=settings["seed"], **drawn_as)
+    mixture = model.draw_mixture(weights=weights, seed=settings["seed"], **drawn_as)
     ids, cells, texts, ratios, components = [], [], list[str](), [], []
     for section, domain in product(filter(settings["sizes"].get, SECTIONS), DOMAINS):
         # A stream for each cell: its texts stay the same when the size of another changes.
         number, n = DOMAINS.index(domain), settings["sizes"][section][domain]
         rng = np.random.default_rng([settings["seed"], 1, SECTIONS.index(section), number])
         concepts, component = model.draw(mixture, number, n, tuple(settings["words"]), rng)
-        texts += model.spell(mixture, concepts, rng)
+        texts += model.spell_texts(mixture, concepts, rng)
         ratios.append(model.log_density_ratio(mixture, concepts))
         components.append(component)
         cells += [(section, domain)] * n

@@ -18,12 +18,12 @@ NOTE = "bands: 95% interval over texts, calibration\nand what the scores have lo
 def draw(grid: dict[str, Any], frontier: Path) -> Any:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either, cut
     where the lines end."""
-    from mamushi.figures.style import REFERENCE, curves, finish, marks, panels, rows_of
+    from mamushi.figures.style import REFERENCE, curves, finish, line_style, panel_rows, rows_of
 
-    rows = panels(rows_of(frontier, grid), QUANTITIES)
+    rows = panel_rows(rows_of(frontier, grid), QUANTITIES)
     drawn = curves(rows, grid, errorbar=None, markevery=max(1, rows.beta.nunique() // 10))
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
-    palette = marks(grid)["palette"]
+    palette = line_style(grid)["palette"]
     for (row, column), axes in drawn.axes_dict.items():
         panel = rows[(rows.row == row) & (rows.column == column)]
         quantity, limits = panel.quantity.iloc[0], axes.get_ylim()

@@ -21,7 +21,7 @@ def draw(grid: dict[str, Any], unlearning: Path, half_gap: Path) -> Any:
     reaches the target; a curve without one never does. Where the gap without word frequencies is
     not known, nothing is drawn of it."""
     from mamushi.config.arms import RETRAINING_SOURCE
-    from mamushi.figures.style import REFERENCE, curves, finish, limit_shares, marks, rows_of
+    from mamushi.figures.style import REFERENCE, curves, finish, limit_shares, line_style, rows_of
     from mamushi.io.names import label
 
     every = {**grid, "unlearners": [RETRAINING_SOURCE, *grid["unlearners"]]}
@@ -35,7 +35,7 @@ def draw(grid: dict[str, Any], unlearning: Path, half_gap: Path) -> Any:
     shown = [name for name in SHOWN if points[name].notna().any()]
     rows = points.melt(["row", "selector", "beta"], shown, "column")
     rows["column"] = rows.column.map(SHOWN)
-    drawn, look = curves(rows, grid), marks(grid)
+    drawn, look = curves(rows, grid), line_style(grid)
     for (row, column), axes in drawn.axes_dict.items():
         if column == SHOWN["retain"]:
             axes.axhline(1, **REFERENCE)

@@ -10,9 +10,9 @@ READS = ["sad", "sad_summary"]
 def draw(grid: dict[str, Any], sad: Path, sad_summary: Path) -> Any:
     """Draw means over seeds with bands of one standard error, dotted ends at budgets 0 and 1, and a
     dashed level at the SAD between the gold standards of two seeds, where there are several."""
-    from mamushi.figures.style import REFERENCE, curves, finish, panels, rows_of
+    from mamushi.figures.style import REFERENCE, curves, finish, panel_rows, rows_of
 
-    rows = panels(rows_of(sad, grid), {"sad": "SAD (perplexity)"})
+    rows = panel_rows(rows_of(sad, grid), {"sad": "SAD (perplexity)"})
     drawn = curves(rows, grid, ends=True)
     summary = rows_of(sad_summary, grid)
     levels = summary.groupby(["dataset", "model"], observed=True).gold_sad.first()

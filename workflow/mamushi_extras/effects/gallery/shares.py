@@ -40,7 +40,7 @@ def draw(grid: dict[str, Any], effects: Path) -> Any:
         for share, name in ((0, "nothing removed"), (1, "gold standard")):
             axes.axhline(share, label=name, **{**style.REFERENCE, "linestyle": ("-.", "--")[share]})
         bounded = long[(long.row == row) & (long.column == column)].dropna()
-        colours = bounded.selector.map(style.marks(grid)["palette"]).tolist()
+        colours = bounded.selector.map(style.line_style(grid)["palette"]).tolist()
         axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
         style.limit_shares(axes)
         mark_ends(axes, bounded.assign(colour=colours))
