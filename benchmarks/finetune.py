@@ -162,7 +162,7 @@ def main() -> None:
     config = LlamaConfig(**SMALL)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
     freeze(model, TRAINED)
-    devices.place(model, "bf16", torch.device("cpu"))
+    devices.place_model(model, "bf16", torch.device("cpu"))
     for kind in KINDS:
         texts = drawn(kind, 4000, model.config.vocab_size)
         report.value(f"{kind}_tokens_per_text", float(texts.lengths.mean()))

@@ -46,7 +46,7 @@ def model_of(config: PreTrainedConfig, device: torch.device, precision: str) -> 
     with device:
         model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
     freeze(model, TRAINED | {"trained_blocks": min(3, config.num_hidden_layers)})
-    return devices.place(model, precision, device)
+    return devices.place_model(model, precision, device)
 
 
 def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> dict[str, float]:

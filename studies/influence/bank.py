@@ -34,7 +34,7 @@ from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
-from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
+from mamushi.lm.tokens import TokenSet, concat, keep_spans, mask_spans, mass, read_tokens, subset
 from mamushi.lm.training import Objective, Updated, finetune
 from mamushi.registry import plugin
 from mamushi.selection.pool import Pool
@@ -114,7 +114,7 @@ class Bank:
         self.training = {**TRAINING, "epochs": epochs}
         forget = subset(self.ranked, np.flatnonzero(self.forget))
         self.raking = plan_raking(self.held_out, forget, BATCH_TOKENS)
-        device.reproducible(0)
+        device.seed_torch(0)
         self.accelerator = device.accelerator("bf16")
         card = results / "base" / MODEL / "card.json"
         self.model = open_placed(
@@ -122,7 +122,7 @@ class Bank:
         )
         self.tokenizer = open_tokenizer(card)
         # What the blocks below the trained ones make of all texts, computed once.
-        texts = joined([self.ranked, self.contamination, self.held_out])
+        texts = concat([self.ranked, self.contamination, self.held_out])
         blocks, trunk = self.training["trained_blocks"], self.folder / "trunk"
         use_states(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
@@ -163,7 +163,7 @@ class Bank:
     ) -> None:
         """Train the base model on texts; ``kept`` says which of the ranked ones they are."""
         self.reset()
-        device.reproducible(seed)
+        device.seed_torch(seed)
         finetune(
             self.model,
             texts,
@@ -182,7 +182,7 @@ class Bank:
 
     def masking(self, seed: int, spans: list[dict[str, Any]]) -> None:
         """Retrain with these tokens left out of the loss."""
-        texts = masked(self.ranked, spans)
+        texts = mask_spans(self.ranked, spans)
         kept = mass(texts, self.ranked) > 0
         self.train(seed, subset(texts, np.flatnonzero(kept)), kept)
 
@@ -351,7 +351,7 @@ class Cell:
         """Return the texts to unlearn, or those with a token to unlearn."""
         ranked = self.bank.ranked
         if listed.startswith("tokens"):
-            return only_spans(ranked, self.spans(listed))
+            return keep_spans(ranked, self.spans(listed))
         return subset(ranked, np.flatnonzero(np.isin(ranked.ids.astype(str), self.listed(listed))))
 
     def make(self, arm: str) -> None:

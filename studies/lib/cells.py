@@ -53,7 +53,7 @@ class Cell:
         return read_tokens(*self.files, section, length, domains=domains or (FORGET, RETAIN))
 
     def accelerator(self, seed: int | None = None) -> Accelerator:
-        device.reproducible(self.seed if seed is None else seed)
+        device.seed_torch(self.seed if seed is None else seed)
         return device.accelerator(self.training["precision"])
 
 
@@ -76,7 +76,7 @@ def tuned(
         total = steps(len(kept), int(training["batch_size"]), float(training["epochs"]))
     model = open_model(cell.base)
     freeze(model, cell.training)
-    device.place(model, cell.training["precision"], accelerator.device)
+    device.place_model(model, cell.training["precision"], accelerator.device)
     finetune(
         model, texts, training, total=total, seed=seed, accelerator=accelerator, remaining=kept
     )

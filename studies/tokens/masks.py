@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 from mamushi.io import schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
-from mamushi.lm.generate import ends, generate
+from mamushi.lm.generate import end_tokens, generate
 from mamushi.lm.loading import open_model, open_tokenizer
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay
@@ -37,7 +37,7 @@ from mamushi.running.machine import limit_threads
 from mamushi.running.progress import Progress
 from mamushi_extras.effects.contrasts import interval
 from mamushi_extras.evidence.unigram import token_counts, vocabulary
-from mamushi_extras.left.relearning import choose, relearn
+from mamushi_extras.left.relearning import choose_texts, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio
 from studies.lib.cells import EXECUTION, Cell, arguments, tuned
 from studies.lib.report import Report
@@ -60,7 +60,7 @@ def texts_of(cell: Cell, kind: str, beta: str) -> TokenSet:
     """The ranked texts as a kind trains on them; a text without any weight is left out."""
     if kind == "mask":
         path = cell.folder / "spans" / "token_unigram" / f"beta{beta}.parquet"
-        return tokens.masked(cell.ranked, read_table(path, schemas.SPANS).to_pylist())
+        return tokens.mask_spans(cell.ranked, read_table(path, schemas.SPANS).to_pylist())
     path = cell.folder / "removals" / "stack" / f"beta{beta}.parquet"
     listed = set(read_table(path, schemas.REMOVALS)["id"].to_pylist())
     weights = np.ones(len(cell.ranked.tokens), np.float32)
@@ -74,7 +74,7 @@ def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreT
         trained = cell.folder / "arms" / kind / "trained.safetensors"
         model = open_model(cell.base)
         overlay(trained, model)
-        return device.place(model, cell.training["precision"], accelerator.device)
+        return device.place_model(model, cell.training["precision"], accelerator.device)
     texts = texts_of(cell, kind, beta)
     return tuned(cell, texts, cell.seed, accelerator, tokens.mass(texts, cell.ranked) > 0)
 
@@ -116,7 +116,7 @@ class Questions:
         torch.manual_seed(0)
         drawing = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
         every = generate(model, self.tokenizer, begin, NEW, accelerator, **drawing)
-        end = {*ends(model, self.tokenizer)}
+        end = {*end_tokens(model, self.tokenizer)}
         drawn = [token for text in every for token in text if token not in end]
         counted = np.array(drawn)[np.array(drawn) < len(self.ratio)]
         return float(self.ratio[counted].mean())
@@ -133,7 +133,7 @@ class Questions:
         held = subset(self.held, np.arange(0, len(self.held), EVERY))
         for name in (FORGET, RETAIN):
             texts = cell.texts("inference", name)
-            few = subset(texts, choose(texts, int(RELEARNING["examples"]), cell.seed))
+            few = subset(texts, choose_texts(texts, int(RELEARNING["examples"]), cell.seed))
             curve, _ = relearn(
                 model,
                 few,

@@ -112,7 +112,7 @@ def _load_package() -> None:
     for kind in PLUGIN_FOLDERS:
         plugins(kind)
     for stage in stages().values():
-        identity.of_stage(stage.module.__name__, stage.function.__name__)
+        identity.stage_digest(stage.module.__name__, stage.function.__name__)
 
 
 def _answered(request: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def step_gradients(
     freeze(language_model, TRAINING)
     sharding.shard(language_model, accelerator)
     if accelerator.num_processes > 1:
-        shares = [sharding.local(p).numel() for p in language_model.parameters()]
+        shares = [sharding.shard_of(p).numel() for p in language_model.parameters()]
         assert sum(shares) < sum(p.numel() for p in language_model.parameters())
     total = step_of(language_model, texts, accelerator, micro_batch_size=micro)()[0]
     found = {

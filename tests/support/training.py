@@ -25,7 +25,7 @@ def train(
     settings: dict[str, Any] = TRAINING | changes
     freeze(language_model, settings)
     accelerator = device.accelerator(str(settings["precision"]))
-    device.place(language_model, str(settings["precision"]), accelerator.device)
+    device.place_model(language_model, str(settings["precision"]), accelerator.device)
     sharding.shard(language_model, accelerator)
     if total is None:
         total = steps(len(texts), settings["batch_size"], settings["epochs"])

@@ -49,7 +49,7 @@ def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> Pr
     """A start model with its last two blocks to be trained."""
     found = model(family, layers=layers)
     freeze(found, BLOCKS)
-    return device.place(found, precision, torch.device("cpu"))
+    return device.place_model(found, precision, torch.device("cpu"))
 
 
 def run(

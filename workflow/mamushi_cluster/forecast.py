@@ -77,26 +77,26 @@ def model_size(config: Config, model: str) -> Size:
     if definition.get("family") is not None:
         blocks = 12 * definition["layers"] * definition["hidden_size"] ** 2
         ends = 2 * definition["vocabulary_size"] * definition["hidden_size"]
-        return _like(blocks + ends, "its definition")
+        return _llama_size(blocks + ends, "its definition")
     if "embeddings" in definition:
-        return _like(3e8, "assumed to be as wide as vectors of sentence encoders are")
+        return _llama_size(3e8, "assumed to be as wide as vectors of sentence encoders are")
     card = Path(paths.MODEL_CARD.format(model=model))
     if card.is_file():
         facts = read_json(card) | {"source": "its card"}
         return Size(**{name: facts[name] for name in Size._fields})
     source = Path(definition["source"] or "nowhere")
     if weights := sum(path.stat().st_size for path in source.glob("model*.safetensors")):
-        return _like(weights / 2, "its weights, if they are of 16 bits")
+        return _llama_size(weights / 2, "its weights, if they are of 16 bits")
     if sizes := PUBLISHED["models"].get(source.name.lower()):
         return Size(*[*sizes, "published sizes"])
     word = r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])"
     if match := re.search(word, f"{source.name} {model}".lower()):
         unit = 1e9 if match[3] == "b" else 1e6
-        return _like(int(match[1] or 1) * float(match[2]) * unit, f'"{match[0]}" in its name')
-    return _like(8e9, "assumed to have 8 billion parameters")
+        return _llama_size(int(match[1] or 1) * float(match[2]) * unit, f'"{match[0]}" in its name')
+    return _llama_size(8e9, "assumed to have 8 billion parameters")
 
 
-def _like(parameters: float, source: str) -> Size:
+def _llama_size(parameters: float, source: str) -> Size:
     """Return a model of so many parameters, shaped as Llama 3.1 is: width and depth grow alike.
     Small ones have tied embeddings, as most have that are published."""
     scale = (parameters / 8.03e9) ** (1 / 3)

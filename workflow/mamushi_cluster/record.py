@@ -32,7 +32,7 @@ class Record:
         if not all(path.is_file() for path in job.outputs):
             return False
         entry, origins = self.entries.get(str(job.outputs[0]), {}), map(_origin, job.outputs)
-        if entry.get("dates") == _dates(job.outputs):
+        if entry.get("dates") == _file_dates(job.outputs):
             current = entry["origin"] == fingerprint(job.origin)
         else:
             # A manifest also names what its scores were made from, and a card raw files.
@@ -42,8 +42,8 @@ class Record:
                 for origin in filter(None, origins)
             ]
             current = bool(agree) and all(agree)
-        if current and max(_dates(job.inputs.values()).values(), default=0) > min(
-            _dates(job.outputs).values()
+        if current and max(_file_dates(job.inputs.values()).values(), default=0) > min(
+            _file_dates(job.outputs).values()
         ):
             for path in job.outputs:
                 os.utime(path)
@@ -54,7 +54,7 @@ class Record:
         entry = {
             **{"stage": job.stage.name, "wildcards": dict(wildcards)},
             **{"settings": job.recorded, "origin": fingerprint(job.origin)},
-            "dates": _dates(job.outputs),
+            "dates": _file_dates(job.outputs),
         }
         if self.entries.get(str(job.outputs[0])) != entry:
             self.entries[str(job.outputs[0])] = entry
@@ -68,7 +68,7 @@ def date_back(config: Mapping[str, Any]) -> list[str]:
     forced = []
     for first, entry in Record().entries.items():
         files = [*filter(Path.is_file, map(Path, entry["dates"]))]
-        if _dates(files) != entry["dates"] or _matches_settings(entry, config):
+        if _file_dates(files) != entry["dates"] or _matches_settings(entry, config):
             continue
         if entry["stage"] in UNDATED:
             forced.append(first)
@@ -95,7 +95,7 @@ def _matches_settings(entry: Mapping[str, Any], config: Mapping[str, Any]) -> bo
     return bool(json.loads(settings) == entry["settings"])
 
 
-def _dates(files: Iterable[Path]) -> dict[str, int]:
+def _file_dates(files: Iterable[Path]) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in files}
 
 

@@ -100,7 +100,7 @@ def _become_job(line: socket.socket, run: Callable[[list[str]], object]) -> None
         os.dup2(file, place)
         os.close(file)
     # Those of the server stand for what its files were: a pipe cannot be told where it is.
-    sys.stdout, sys.stderr = _stream(1), _stream(2)
+    sys.stdout, sys.stderr = _open_stream(1), _open_stream(2)
     request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
     environment, allocation = request["environment"], "SLURM_JOB_ID"
     if environment.get(allocation) != os.environ.get(allocation):
@@ -126,7 +126,7 @@ def _become_job(line: socket.socket, run: Callable[[list[str]], object]) -> None
     os._exit(status & 255)
 
 
-def _stream(number: int) -> TextIO:
+def _open_stream(number: int) -> TextIO:
     buffering = 1 if number == 2 else -1
     return open(number, "w", buffering, "utf-8", "backslashreplace", closefd=False)
 

@@ -17,7 +17,7 @@ from mamushi.config import grid, selectors
 from mamushi.config.sources import is_unlabelled
 from mamushi.io import paths
 from mamushi.running.locks import claim_outputs, lease_gpus, visible_gpus
-from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, variables
+from mamushi.running.machine import VISIBLE, WORKERS, require_cuda, set_variables
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
 from mamushi_cluster import hooks
@@ -199,7 +199,7 @@ class Pipeline:
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
         if sees_gpu:
             require_cuda(visible_gpus(), job.arguments["model_card"])
-        with variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
+        with set_variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 log.parent.mkdir(parents=True, exist_ok=True)
                 with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):

@@ -113,7 +113,7 @@ def _write_lines(
     dialect = dialect.at(path)
     header, written, packing = b"", False, tabular.packing_of(path)
     source = records(path, removal.columns, strict=False, dialect=dialect, digests=digests)
-    with _packed(out, packing) as handle:
+    with _write_packed(out, packing) as handle:
         for raw, cells, place, is_header in source:
             gone = set() if cells is None or is_header else removal.of(cells, place)
             header = raw if is_header else header
@@ -140,7 +140,7 @@ def _write_lines(
 
 
 @contextlib.contextmanager
-def _packed(path: Path, packing: str) -> Iterator[Any]:
+def _write_packed(path: Path, packing: str) -> Iterator[Any]:
     """Open a file to write; the same content gives the same bytes."""
     with contextlib.ExitStack() as files:
         raw = files.enter_context(path.open("wb"))

@@ -8,7 +8,7 @@ from mamushi.lm import device
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import subset
-from mamushi_extras.left.relearning import choose, relearn
+from mamushi_extras.left.relearning import choose_texts, relearn
 from tests.support.models import FAMILIES, PARTS, model, token_set
 
 FROZEN = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
@@ -16,14 +16,14 @@ FROZEN = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
 
 def test_texts_are_drawn_by_the_seed_alone_among_those_with_something_to_predict() -> None:
     texts = token_set(60)
-    first = choose(texts, 8, seed=1)
-    np.testing.assert_array_equal(first, choose(texts, 8, seed=1))
-    assert first.tolist() != choose(texts, 8, seed=2).tolist()
+    first = choose_texts(texts, 8, seed=1)
+    np.testing.assert_array_equal(first, choose_texts(texts, 8, seed=1))
+    assert first.tolist() != choose_texts(texts, 8, seed=2).tolist()
     assert first.tolist() == sorted(set(first.tolist())) and len(first) == 8
-    assert set(choose(texts, 4, seed=1)) < set(first)
+    assert set(choose_texts(texts, 4, seed=1)) < set(first)
     useful = np.flatnonzero(texts.lengths > 1)
     assert 0 < len(useful) < 60
-    np.testing.assert_array_equal(choose(texts, 1000, seed=0), useful)
+    np.testing.assert_array_equal(choose_texts(texts, 1000, seed=0), useful)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -32,7 +32,7 @@ def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(famil
     language_model, texts, held_out = model(family, layers=2), token_set(30, seed=3), token_set()
     freeze(language_model, PARTS | FROZEN | {"trained_blocks": 1})
     accelerator = device.accelerator("fp32")
-    device.place(language_model, "fp32", torch.device("cpu"))
+    device.place_model(language_model, "fp32", torch.device("cpu"))
 
     def perplexities() -> list[float]:
         nll = text_nll(language_model, held_out, 1000, accelerator)
@@ -41,7 +41,7 @@ def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(famil
     before = perplexities()
     curve, of_texts = relearn(
         language_model,
-        subset(texts, choose(texts, 5, seed=0)),
+        subset(texts, choose_texts(texts, 5, seed=0)),
         held_out,
         {"steps": [4, 1], "batch_size": 3, "learning_rate": 1e-3},
         seed=7,

@@ -61,7 +61,7 @@ import sys
 from mamushi_extras.remote import fetching
 for url in sys.argv[1:]:
     try:
-        url = fetching.pinned(url)
+        url = fetching.pin_commit(url)
         print(url, fetching.fetch_copy(url, refresh=True))
     except fetching.UserError as error:
         print(error)

@@ -16,7 +16,7 @@ from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import TokenSet, joined, subset
+from mamushi.lm.tokens import TokenSet, concat, subset
 from mamushi_extras.speed.trunk import use_states
 from tests.support.models import FAMILIES, model
 from tests.support.stage_files import (
@@ -43,7 +43,7 @@ def start_model(family: str, precision: str) -> PreTrainedModel:
     forward precision."""
     language_model = model(family, layers=4)
     freeze(language_model, BLOCKS)
-    return device.place(language_model, precision, torch.device("cpu"))
+    return device.place_model(language_model, precision, torch.device("cpu"))
 
 
 def step(
@@ -67,7 +67,7 @@ def test_steps_and_nll_are_those_of_the_whole_model(
 ) -> None:
     plain, skipping = (start_model(family, precision) for _ in range(2))
     accelerator = device.accelerator(precision)
-    use_states(tmp_path / "states", skipping, joined([RANKED, HELD_OUT]), TRAINED, 60, accelerator)
+    use_states(tmp_path / "states", skipping, concat([RANKED, HELD_OUT]), TRAINED, 60, accelerator)
     # Neither the batches of the file nor their order, and lengths from 1 to 20.
     batch = subset(RANKED, np.array([RANKED.lengths.argmin(), 7, RANKED.lengths.argmax(), 3, 12]))
     (loss, gradients), (other, others) = (step(m, batch, precision) for m in (plain, skipping))

@@ -9,7 +9,7 @@ import pytest
 from mamushi.evidence.frontier import psi
 from mamushi_extras.theory.statements import (
     Population,
-    some_texts,
+    draw_few,
     theory_rows,
     transfer,
     window_bound,
@@ -74,7 +74,7 @@ def test_every_statement_holds_in_every_world(place: str, name: str, estimate: s
 def test_brute_force_finds_a_rule_that_is_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against all sets, one at a time; and what it says of the rule that removes the lowest."""
     population, _ = texts()
-    few = some_texts(population)
+    few = draw_few(population)
     assert len(few.ratio) == 12 and few.p2.sum() == pytest.approx(1.0)
     for k in (1, 5, 11):
         best = few.divergences(few.top(few.ratio, k))

@@ -102,7 +102,7 @@ def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
         assert table["rank"].null_count == (~own.inside).sum()
         # p1 / pC is what the share of the domain makes of the posterior.
         unknown = np.flatnonzero(own.unknown & np.logical_not(own.answered))
-        ratio = np.exp(table["log_ratio"].to_numpy()[unknown]) * again.of_unknown.estimate
+        ratio = np.exp(table["log_ratio"].to_numpy()[unknown]) * again.unknown_share.estimate
         assert ratio == pytest.approx(again.posterior[unknown])
     assert asked.order.tolist() != corpus.order.tolist()
 
@@ -113,7 +113,7 @@ Held = Iterator[tuple[str, Any, float]]
 
 def certain_and_wanted(seed: int, certain: int, wanted: int) -> Held:
     corpus, domain = made(0.2, seed, wanted, certain)
-    for k in (150, 600) if corpus.of_unknown.high is not None else ():
+    for k in (150, 600) if corpus.unknown_share.high is not None else ():
         precision, recall = corpus.list_rates(k)
         caught = domain[corpus.order[:k]].sum()
         yield "precision", precision, caught / k
@@ -140,7 +140,7 @@ def answered(seed: int) -> Held:
     assert again.certain.sum() == 5 + (yes & ~corpus.examples).sum()
     assert again.certain[again.order[: again.certain.sum()]].all()
     assert not (again.answered & ~domain)[again.order].any()
-    if again.of_unknown.high is not None:
+    if again.unknown_share.high is not None:
         yield "share", again.share(), domain[corpus.inside].mean()
         yield "precision", again.list_rates(200)[0], domain[again.order[:200]].mean()
 

@@ -23,7 +23,7 @@ def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
 def test_what_is_frozen_stays_bit_equal_and_what_is_trained_moves(
     family: str, precision: str
 ) -> None:
-    fresh = device.place(model(family).requires_grad_(False), precision, torch.device("cpu"))
+    fresh = device.place_model(model(family).requires_grad_(False), precision, torch.device("cpu"))
     before = states(fresh)
     trained, _ = train(model(family), token_set(), precision=precision)
     changed = {
@@ -109,7 +109,7 @@ def test_a_step_without_deterministic_kernels_is_taken_again_from_where_it_began
         seen.append(torch.is_deterministic_algorithms_warn_only_enabled())
         backward(*given)
 
-    device.reproducible(0)
+    device.seed_torch(0)
     alone, _ = train(model("llama"), token_set(), total=2)
     assert torch.is_deterministic_algorithms_warn_only_enabled()
     other = model("llama")

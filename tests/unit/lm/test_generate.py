@@ -6,7 +6,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from mamushi.lm import device, tiny
-from mamushi.lm.generate import continuations, ends, log_likelihoods, prompt_tokens
+from mamushi.lm.generate import continuations, end_tokens, log_likelihoods, prompt_tokens
 from tests.support.models import FAMILIES, VOCABULARY, model
 
 PROMPTS = ["w5 w9 w30", "w7", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"]
@@ -47,7 +47,7 @@ def said(
 @torch.no_grad()
 def by_hand(language_model: PreTrainedModel, prompt: str, new_tokens: int = 20) -> list[int]:
     """The likeliest token, again and again, each from a fresh pass over everything before it."""
-    stop = ends(language_model, tokenizer())
+    stop = end_tokens(language_model, tokenizer())
     ids = prompt_tokens(tokenizer(), prompt)
     start = len(ids)
     while len(ids) < start + new_tokens and (len(ids) == start or ids[-1] not in stop):

@@ -15,7 +15,7 @@ from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import folders, loading, tiny
 from mamushi.lm.generate import prompt_tokens
-from mamushi.lm.tokens import encode, frame, read_tokens
+from mamushi.lm.tokens import encode, frame_tokens, read_tokens
 from tests.support.models import SIZES
 from tests.support.score_files import write_examples
 
@@ -69,7 +69,7 @@ def test_a_text_is_what_the_tokenizer_itself_makes_of_it(
     post, before, behind = TEMPLATES[kind]
     folder = folder_of(tmp_path, post, SETTINGS[settings])
     tokenizer = folders.read_tokenizer(folder)
-    assert frame(tokenizer) == (before, behind)
+    assert frame_tokens(tokenizer) == (before, behind)
     every = list(encode(tokenizer, TEXTS))
     plain = AutoTokenizer.from_pretrained(folder)
     assert every == plain(TEXTS, split_special_tokens=True)["input_ids"]
@@ -87,7 +87,7 @@ def test_a_bos_that_is_named_alone_is_put_unless_a_setting_declines_it(
     settings: dict[str, Any] | None, before: list[int], tmp_path: Path
 ) -> None:
     tokenizer = folders.read_tokenizer(folder_of(tmp_path, None, settings))
-    assert frame(tokenizer) == (before, [])
+    assert frame_tokens(tokenizer) == (before, [])
     body = tokenizer(TEXTS, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     assert list(encode(tokenizer, TEXTS)) == [before + ids for ids in body]
 

@@ -46,7 +46,7 @@ def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_step_on_some_tokens_is_that_of_a_padded_loop(family: str) -> None:
-    texts = tokens.masked(token_set(9, longest=9, seed=4), SPANS)
+    texts = tokens.mask_spans(token_set(9, longest=9, seed=4), SPANS)
     expected, gradients = padded(family, texts)
     for micro in (9, 2):
         loss, computed = step_gradients(family, micro, CPU, texts)
@@ -115,14 +115,14 @@ def test_masks_and_unlearning_are_of_what_counts() -> None:
     row = int(TEXTS.counted.argmax())
     name, places = str(TEXTS.ids[row]), PREDICTED[row]
     spans = [{"id": name, "start": 1, "stop": int(places[1]) + 1}]
-    left = tokens.masked(TEXTS, spans)
+    left = tokens.mask_spans(TEXTS, spans)
     assert left.places_of(row).tolist() == places[2:].tolist()
     share = tokens.mass(left, TEXTS)
     assert share[row] == pytest.approx(1 - 2 / len(places))
     # Also of a text of which nothing counts: it takes as many steps as it took.
     assert np.delete(share, row).tolist() == [1.0] * (len(TEXTS) - 1)
-    unlearned = tokens.only_spans(TEXTS, spans)
+    unlearned = tokens.keep_spans(TEXTS, spans)
     assert unlearned.ids.tolist() == [name]
     assert unlearned.places_of(0).tolist() == places[:2].tolist()
-    both = tokens.joined([TEXTS, answered(1)])
+    both = tokens.concat([TEXTS, answered(1)])
     assert both.weights_of(len(TEXTS)).tolist() == answered(1).weights_of(0).tolist()

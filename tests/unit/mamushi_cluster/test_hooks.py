@@ -58,7 +58,7 @@ from pathlib import Path
 from mamushi import cli
 from mamushi_cluster.commands import _run
 _run.tree = Path.cwd
-_run.required = lambda *_: []
+_run.run_configs = lambda *_: []
 sys.exit(cli.main(["run", "all", "--profile", "profile"]))
 """
 """`mamushi run all` of a workflow that stands in the folder."""

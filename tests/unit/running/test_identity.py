@@ -23,7 +23,7 @@ Edit = Callable[[str, Callable[[str], str]], None]
 
 def forget() -> None:
     """Let the next digest read its files anew."""
-    for cached in ("of_stage", "_parse", "_text", "_imported_by"):
+    for cached in ("stage_digest", "_parse", "_module_text", "_imported_by"):
         getattr(identity, cached).cache_clear()
 
 
@@ -31,7 +31,7 @@ def digests() -> dict[str, str]:
     """The digest of every stage without plug-ins, by the code as it is now."""
     forget()
     return {
-        name: identity.of_stage(stage.module.__name__, stage.function.__name__)
+        name: identity.stage_digest(stage.module.__name__, stage.function.__name__)
         for name, stage in stages().items()
     }
 

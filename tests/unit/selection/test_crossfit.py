@@ -14,7 +14,7 @@ from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
-from mamushi.selection.folds import has_groups, held_out, stratified_folds
+from mamushi.selection.folds import draw_held_out, has_groups, stratified_folds
 from mamushi.selection.mlp import Split
 from mamushi.selection.pool import Pool
 from tests.support.worded import worded
@@ -59,7 +59,7 @@ def test_a_group_is_in_one_fold_and_on_one_side_of_early_stopping(k: int) -> Non
     alone, fold = stratified_folds(forget, k, 0), stratified_folds(forget, k, 0, groups)
     assert straddling(alone, groups) > 80 and straddling(fold, groups) == 0
     assert not np.array_equal(fold, stratified_folds(forget, k, 1, groups))
-    _, held = held_out(forget, 1 / k, np.random.default_rng(0), groups)
+    _, held = draw_held_out(forget, 1 / k, np.random.default_rng(0), groups)
     for domain in (forget, ~forget):
         assert np.ptp(np.bincount(alone[domain], minlength=k)) <= 1
         assert np.ptp(np.bincount(fold[domain], minlength=k)) <= 2
@@ -86,7 +86,7 @@ def test_no_group_straddles(rows: list[tuple[bool, int]], k: int, share: float, 
             assert np.bincount(fold[domain], minlength=k).min() > 0
             assert all(len(np.unique(groups[domain & (fold != i)])) >= 2 for i in range(k))
     try:
-        fitted, held = held_out(forget, share, np.random.default_rng(seed), groups)
+        fitted, held = draw_held_out(forget, share, np.random.default_rng(seed), groups)
     except UserError:
         assert few < 3
         return

@@ -16,7 +16,7 @@ from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, spearman
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.scores import rank_forget, read_pool
-from mamushi.selection.statistics import sums
+from mamushi.selection.statistics import sum_groups
 from tests.support.score_files import write_examples
 
 
@@ -92,7 +92,7 @@ def test_fold_statistics_equal_standard_scaler(monkeypatch):
     pool = Pool(ids, rng.random(500) < 0.3, x)
     monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 64)
     fold = stratified_folds(pool.forget, 5, seed=3)
-    totals = sums(pool, fold, 5)
+    totals = sum_groups(pool, fold, 5)
     for i in range(5):
         mean, scale = totals.standard([j for j in range(5) if j != i])
         scaler = StandardScaler().fit(pool.embeddings[fold != i].astype(np.float64))

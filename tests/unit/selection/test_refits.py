@@ -10,7 +10,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.registry import plugin, plugins
 from mamushi.selection.pool import Pool
-from mamushi.selection.refits import as_table, make_refits, read_refits, refit_seed
+from mamushi.selection.refits import make_refits, read_refits, refit_seed, refits_table
 from mamushi.selection.scores import rank_forget
 from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import worded
@@ -56,7 +56,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str, tmp_path: Path) -
         bases = make_refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
     given = settings(kind, **QUICK)
     refits = make_refits(pool, kind, given, 0, 2, 1, bases)
-    table = as_table(pool, refits)
+    table = refits_table(pool, refits)
     write_table(tmp_path / "refits.parquet", schemas.REFITS, table)
     again = read_refits(tmp_path / "refits.parquet")
     crossfitted = "folds" in given or bool(bases)

@@ -12,7 +12,7 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import trained_metadata
 from mamushi.io.tables import write_table
-from mamushi.lm.tokens import only_spans, subset
+from mamushi.lm.tokens import keep_spans, subset
 from mamushi.unlearning.loop import steps_of
 from tests.support.steps import Killed, kill_at
 from tests.support.unlearning import (
@@ -117,7 +117,7 @@ def test_a_limit_of_texts_is_moved_by_what_the_tokens_are_above_them() -> None:
     """All texts are in each step, so that the loss rises from a little below the limit."""
     forget, retain = texts_of("forget", 6, 1), texts_of("retain", 4, 2)
     spans = [{"id": "forgett000", "start": 2}, {"id": "forgett002", "start": 1}]
-    listed = only_spans(forget, [{**span, "stop": span["start"] + 2} for span in spans])
+    listed = keep_spans(forget, [{**span, "stop": span["start"] + 2} for span in spans])
     texts = subset(forget, np.flatnonzero(np.isin(forget.ids, listed.ids)))
     every = {"training": {"batch_size": 9}}
     starts = [

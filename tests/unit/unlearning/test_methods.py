@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm.batches import examples_of_step
-from mamushi.lm.tokens import TokenSet, only_spans
+from mamushi.lm.tokens import TokenSet, keep_spans
 from mamushi.registry import plugin
 from tests.support.models import FAMILIES, VOCABULARY
 from tests.support.unlearning import KINDS, run, start, texts_of, weights
@@ -166,7 +166,7 @@ def test_steps_equal_those_by_hand(
     """Of whole texts, and of the tokens in spans alone."""
     forget, retain = texts_of("forget", 7, 1), texts_of("retain", 6, 2)
     if spans:
-        forget = only_spans(forget, spans)
+        forget = keep_spans(forget, spans)
     unlearned, outcome = run(
         kind,
         start(family, layers=2),

@@ -126,21 +126,21 @@ def can_share(model: PreTrainedModel) -> bool:
         and getattr(config, "is_causal", True)
         and not getattr(config, "use_bidirectional_attention", False)
         and not getattr(config, "attention_dropout", 0.0)
-        and not rotary.changing(model)
+        and not rotary.varying_rotaries(model)
     )
     if not is_known:
-        _say_padded(str(config.model_type))
+        _warn_padded(str(config.model_type))
     return is_known
 
 
 @cache
-def _say_padded(kind: str) -> None:
+def _warn_padded(kind: str) -> None:
     problem = "not known to keep texts in one row apart, so each is padded to a batch's longest"
     print(f"{kind}: {problem}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def sharing_rows(model: PreTrainedModel) -> Iterator[None]:
+def share_rows(model: PreTrainedModel) -> Iterator[None]:
     """Within the block, the model's forward passes take ``documents`` and keep them apart."""
     config = model.config
     configured = config._attn_implementation
@@ -175,7 +175,7 @@ def attend(
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
     half, window = _flash_dtype(query), sliding_window
     if half is None or softcap is not None:
-        return _padded(q, k, v, documents, scaling, window, softcap)[None], None
+        return _attend_padded(q, k, v, documents, scaling, window, softcap)[None], None
     # Not before it is needed: the module looks for CUDA.
     from torch.nn.attention.varlen import varlen_attn
 
@@ -201,7 +201,7 @@ def _flash_dtype(query: Tensor) -> torch.dtype | None:
     return dtype if dtype in (torch.bfloat16, torch.float16) else None
 
 
-def _padded(
+def _attend_padded(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -225,7 +225,7 @@ def _padded(
         if near is not None or softcap is not None:
             mask = documents.mask(length, near, q.device)
         if mask is not None and softcap is not None:
-            out = _capped(query, key, value, mask, scaling, softcap)
+            out = _attend_capped(query, key, value, mask, scaling, softcap)
         else:
             exact = q.device.type == "cpu" and q.requires_grad and length <= SHORT
             dtype = torch.promote_types(q.dtype, torch.float32) if exact else q.dtype
@@ -241,7 +241,7 @@ def _padded(
     return out if moves is None else _Move.apply(out, back, source, padding)
 
 
-def _capped(
+def _attend_capped(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scaling: float, softcap: float
 ) -> Tensor:
     """Attend with ``softcap * tanh(s / softcap)`` for scores s; (texts, heads, length, size)."""

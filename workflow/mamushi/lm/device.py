@@ -38,7 +38,7 @@ def accelerator(precision: str) -> Accelerator:
     )
 
 
-def reproducible(seed: int) -> None:
+def seed_torch(seed: int) -> None:
     """Fix the seed of torch (all else draws by generators of its own), and ask for deterministic
     kernels: where there is none it warns; see ``deterministic`` for the steps of a training."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -61,7 +61,7 @@ def deterministic(strict: bool) -> Iterator[None]:
         torch.set_deterministic_debug_mode(before)
 
 
-def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
+def place_model(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
     """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
     small steps vanish in bf16, also of a model that is only evaluated. Layer norms are always in
     fp32: PyTorch's kernel on the CPU takes input in fp32 with no other parameters."""

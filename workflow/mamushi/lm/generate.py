@@ -32,7 +32,7 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     return [*encoded["input_ids"]]
 
 
-def ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """Return the tokens that end a text, sorted, by tokenizer, configuration and generation
     configuration: only the last knows how a chat model ends its turn."""
     text = model.config.get_text_config(decoder=True)
@@ -73,7 +73,7 @@ def generate(
     ids = torch.tensor(prompt.astype(np.int64), device=accelerator.device)
     pads = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
     options: dict[str, Any] = {"do_sample": False, "num_beams": 1, "use_cache": True} | changes
-    options |= {"max_new_tokens": new_tokens, "eos_token_id": ends(model, tokenizer) or None}
+    options |= {"max_new_tokens": new_tokens, "eos_token_id": end_tokens(model, tokenizer) or None}
     options["pad_token_id"] = next(token for token in pads if token is not None)
     configured, config = model.generation_config, GenerationConfig(**options)
     read = {"attention_mask": torch.ones_like(ids), "generation_config": config}

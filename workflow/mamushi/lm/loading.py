@@ -25,7 +25,7 @@ POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
 """What configurations call the number of a model's positions."""
 
 
-def padding(tokenizer: PreTrainedTokenizerBase) -> int:
+def padding_token(tokenizer: PreTrainedTokenizerBase) -> int:
     """Return the token to pad with: the tokenizer's own, else its end of sequence, else 0."""
     either = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
     return next(int(token) for token in either if token is not None)
@@ -98,13 +98,13 @@ def open_placed(
     prepare: Callable[[PreTrainedModel], object] = lambda model: None,
 ) -> PreTrainedModel:
     """Open the model of a card with the tensors of ``stored`` files in it, one after another, on
-    the accelerator's device, as ``device.place`` places it: what was trained, and what ``prepare``
+    the accelerator's device, as ``place_model`` places it: what was trained, and what ``prepare``
     gives gradients to, lies in fp32. Of processes that share a model the first one's is cut."""
     model = open_model(card_path)
     edits = [edit for path in stored if (edit := overlay(path, model))]
     prepare(model)
     is_cut = accelerator.num_processes > 1
-    device.place(model, precision, torch.device("cpu") if is_cut else accelerator.device)
+    device.place_model(model, precision, torch.device("cpu") if is_cut else accelerator.device)
     sharding.shard(model, accelerator)
     for edit in edits:
         edit(model)

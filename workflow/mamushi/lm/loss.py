@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from mamushi.lm.attention import can_share, sharing_rows
+from mamushi.lm.attention import can_share, share_rows
 from mamushi.lm.batches import Batch
 from mamushi.lm.head import EditedHead, logits_of, soft_cap
 from mamushi.lm.parameters import body
@@ -30,15 +30,15 @@ ELEMENTS = {"cpu": 2**18, "cuda": 2**26}
 
 def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **options: Any) -> Any:
     """Run ``module``, which is ``model`` or its body without the head, on the batch."""
-    return call_gathered(model, partial(_run, module, model, batch, **options))
+    return call_gathered(model, partial(_forward_pass, module, model, batch, **options))
 
 
-def _run(module: nn.Module, model: PreTrainedModel, batch: Batch, **options: Any) -> Any:
+def _forward_pass(module: nn.Module, model: PreTrainedModel, batch: Batch, **options: Any) -> Any:
     if batch.documents is None:
         with by_text(model, batch.lengths):
             return module(input_ids=batch.ids, attention_mask=batch.mask, **options)
     options |= {"documents": batch.documents, "use_cache": False}
-    with sharing_rows(model):
+    with share_rows(model):
         return module(input_ids=batch.ids, position_ids=batch.positions, **options)
 
 
@@ -73,7 +73,7 @@ def _nll_and_logits(
 ) -> tuple[Tensor, Tensor | None]:
     head, targets, cap = model.get_output_embeddings(), batch.targets, soft_cap(model)
     if _needs_whole_model(model):
-        logits: Tensor = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
+        logits: Tensor = _forward_pass(model, model, batch).logits.flatten(0, 1)[batch.predicting]
         nll = _nll_by_blocks(lambda block: block, logits, targets, ROWS)
         return nll, None if chosen is None else logits[chosen][:, columns]
     states = predicting_states(model, batch)
@@ -95,7 +95,7 @@ def _needs_whole_model(model: PreTrainedModel) -> bool:
 
 def predicting_states(model: PreTrainedModel, batch: Batch) -> Tensor:
     """Return the last hidden states (predicted, width) from which a token is predicted."""
-    hidden: Tensor = _run(body(model), model, batch).last_hidden_state
+    hidden: Tensor = _forward_pass(body(model), model, batch).last_hidden_state
     return hidden.flatten(0, 1).index_select(0, batch.predicting)
 
 

@@ -25,14 +25,14 @@ which is exact for one that does not as well, and only slower."""
 _rotary_modules: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
 
 
-def changing(model: PreTrainedModel) -> list[nn.Module]:
+def varying_rotaries(model: PreTrainedModel) -> list[nn.Module]:
     """Return the modules of a model that compute rotary positions by the length of the input."""
     if model not in _rotary_modules:
-        _rotary_modules[model] = [m for m in model.modules() if not _is_steady(m)]
+        _rotary_modules[model] = [m for m in model.modules() if not _ignores_length(m)]
     return _rotary_modules[model]
 
 
-def _is_steady(module: nn.Module) -> bool:
+def _ignores_length(module: nn.Module) -> bool:
     kinds = getattr(module, "rope_type", None)
     names = kinds.values() if isinstance(kinds, dict) else [kinds]
     return STEADY.issuperset(name for name in names if isinstance(name, str))
@@ -43,7 +43,7 @@ def by_text(model: PreTrainedModel, lengths: NDArray[np.int64] | None = None) ->
     """Within the block, passes of the model see each row of padded texts as long as ``lengths``
     (texts,) has it, in tokens; without, all rows as long as they are. None keeps frequencies of an
     earlier pass, nor leaves any."""
-    modules = changing(model)
+    modules = varying_rotaries(model)
     for module in modules:
         module.forward = partial(_forward, module, module.forward, lengths)
     try:
@@ -52,7 +52,7 @@ def by_text(model: PreTrainedModel, lengths: NDArray[np.int64] | None = None) ->
         for module in modules:
             # What is left is the method of its class.
             del module.forward
-            _forget(module)
+            _reset_frequencies(module)
 
 
 def _forward(
@@ -67,7 +67,7 @@ def _forward(
     """Compute cosines and sines (texts, tokens, size) of ``position_ids``, (texts or 1, tokens)."""
 
     def computed(positions: Tensor) -> Any:
-        _forget(module)
+        _reset_frequencies(module)
         return plain(x, positions, *args, **options)
 
     if lengths is None:
@@ -86,7 +86,7 @@ def _forward(
     return merged[0] if len(merged) == 1 else tuple(merged)
 
 
-def _forget(module: Any) -> None:
+def _reset_frequencies(module: Any) -> None:
     """Put back the frequencies with which the module was made."""
     # Of some versions of transformers they are buffers, of others plain attributes.
     for name, original in [*module.named_buffers(recurse=False), *vars(module).items()]:

@@ -54,7 +54,7 @@ def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: A
     return output
 
 
-def local(tensor: Tensor) -> Tensor:
+def shard_of(tensor: Tensor) -> Tensor:
     """Return this process's shard of a tensor, which is the tensor itself where it is whole."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
@@ -65,7 +65,7 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def fill(tensor: Tensor, stored: Tensor) -> None:
+def fill_tensor(tensor: Tensor, stored: Tensor) -> None:
     """Copy the whole tensor ``stored`` into a tensor, or this process's rows of it into a shard."""
     if isinstance(tensor, DTensor):
         where = (tensor.device_mesh, tensor.placements)

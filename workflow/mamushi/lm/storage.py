@@ -30,10 +30,10 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
     """Store the tensors that take gradients, in fp32, whole or not at all, with ``metadata``
     (JSON), from the first process; where the model is sharded, all have to call."""
     trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
-    write(path, gather(trained, torch.float32), metadata)
+    write(path, gather_tensors(trained, torch.float32), metadata)
 
 
-def gather(
+def gather_tensors(
     named: Iterable[tuple[str, torch.Tensor]], dtype: torch.dtype | None = None
 ) -> dict[str, torch.Tensor]:
     """Return whole tensors, on the CPU, in the first process of a job; all have to call."""
@@ -112,7 +112,7 @@ class Checkpoint:
                     value = torch.zeros_like(parameter) if state is None else state
                     yield f"{moment}.{name}", value
 
-        tensors = {"random": torch.get_rng_state(), **gather(named())}
+        tensors = {"random": torch.get_rng_state(), **gather_tensors(named())}
         write(self.path, tensors, {"fingerprint": self.fingerprint, "log": dict(log)})
 
     def restore(
@@ -131,7 +131,7 @@ class Checkpoint:
             for name, parameter in trained.items():
                 moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
                 for key, value in {"parameter": parameter, **moments}.items():
-                    sharding.fill(value, file.get_tensor(f"{key}.{name}"))
+                    sharding.fill_tensor(value, file.get_tensor(f"{key}.{name}"))
                 step = torch.tensor(steps, device=parameter.device)
                 optimizer.state[parameter] = {"step": step, **moments}
             log.update(metadata["log"])

@@ -47,21 +47,21 @@ def encode(
     ended: bool = True,
 ) -> Iterator[list[int]]:
     """Yield the first ``max_length`` token ids of each text: its own tokens between those of
-    ``frame``. A text that is not ``ended``, such as a prompt, has nothing behind it."""
-    before, behind = frame(tokenizer)
+    ``frame_tokens``. A text that is not ``ended``, such as a prompt, has nothing behind it."""
+    before, behind = frame_tokens(tokenizer)
     for start in range(0, len(texts), BATCH):
-        for ids in _ids(tokenizer, texts[start : start + BATCH], special=False):
+        for ids in _token_ids(tokenizer, texts[start : start + BATCH], special=False):
             yield (before + ids + (behind if ended else []))[:max_length]
 
 
-def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+def frame_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     """Return the token ids that the tokenizer puts before and behind every text.
 
     One that puts nothing there and names a BOS has that before a text all the same, so that its
     first token is predicted as well, unless its settings say ``add_bos_token: false``. Raises
     ``ValueError`` for a tokenizer whose own tokens for a text depend on whether it adds any.
     """
-    (body,), (ids,) = (_ids(tokenizer, [PROBE], special=special) for special in (False, True))
+    (body,), (ids,) = (_token_ids(tokenizer, [PROBE], special=special) for special in (False, True))
     cuts = [at for at in range(len(ids)) if ids[at : at + len(body)] == body]
     if not cuts:
         raise ValueError("the tokenizer's own tokens of a text depend on special ones around it")
@@ -71,7 +71,7 @@ def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     return ids[: cuts[0]], ids[cuts[0] + len(body) :]
 
 
-def _ids(
+def _token_ids(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, special: bool
 ) -> list[list[int]]:
     options: Any = {"return_attention_mask": False, "verbose": False}
@@ -133,7 +133,7 @@ def write_tokens(
     columns = {"id": examples["id"], "tokens": tokens}
     if answers:
         columns[COUNTED] = pa.chunked_array(said)
-    bos = next(iter(frame(tokenizer)[0]), None)
+    bos = next(iter(frame_tokens(tokenizer)[0]), None)
     # A template may begin otherwise.
     is_first = bos is not None and pc.all(pc.equal(pc.list_element(tokens, 0), bos)).as_py()
     metadata = {
@@ -249,7 +249,7 @@ def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
     return TokenSet(texts.ids[rows], texts.domains[rows], *of_tokens)
 
 
-def joined(several: Sequence[TokenSet]) -> TokenSet:
+def concat(several: Sequence[TokenSet]) -> TokenSet:
     """Return the texts of several sets, one set after another."""
     names = ("ids", "domains", "tokens", "weights")
     columns = {name: np.concatenate([getattr(of, name) for of in several]) for name in names}
@@ -257,7 +257,7 @@ def joined(several: Sequence[TokenSet]) -> TokenSet:
     return TokenSet(**columns, offsets=offsets)
 
 
-def in_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> np.ndarray:
+def span_mask(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> np.ndarray:
     """Return which tokens are in ``spans``, rows of a table of that name: bool (tokens). Raises
     ``LookupError`` for an id that is not there, and a span beyond the end of its text."""
     inside = np.zeros(len(texts.tokens), dtype=bool)
@@ -270,14 +270,14 @@ def in_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> np.ndarray:
     return inside
 
 
-def masked(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> TokenSet:
+def mask_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> TokenSet:
     """Leave the tokens in the spans to be read and not predicted."""
-    return replace(texts, weights=texts.weights * ~in_spans(texts, spans))
+    return replace(texts, weights=texts.weights * ~span_mask(texts, spans))
 
 
-def only_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> TokenSet:
+def keep_spans(texts: TokenSet, spans: Iterable[Mapping[str, Any]]) -> TokenSet:
     """Return the texts of which a token in the spans is predicted, all others being read alone."""
-    of_spans = replace(texts, weights=texts.weights * in_spans(texts, spans))
+    of_spans = replace(texts, weights=texts.weights * span_mask(texts, spans))
     return subset(of_spans, np.flatnonzero(of_spans.counted))
 
 

@@ -19,19 +19,19 @@ COMPUTING = ("mamushi_", *(f"mamushi.{room}" for room in ROOMS))
 
 
 @cache
-def of_stage(module: str, function: str, *plug_ins: str) -> str:
+def stage_digest(module: str, function: str, *plug_ins: str) -> str:
     """Return 16 hexadecimal digits for a stage, a function of ``package.module``, and for modules
     that it loads by name. Raises ``FileNotFoundError`` for a module that is not there."""
     nodes = [node for node in _parse(module).body if not _is_other_stage(node, function)]
-    return _digest([*map(ast.unparse, nodes), of_modules(*_imports(nodes), *plug_ins)])
+    return _digest([*map(ast.unparse, nodes), module_digest(*_imports(nodes), *plug_ins)])
 
 
-def of_modules(*names: str) -> str:
+def module_digest(*names: str) -> str:
     """Return the same of modules and all that they import of computing rooms."""
-    return _digest(f"{name}\n{_text(name)}" for name in reached_from(*names))
+    return _digest(f"{name}\n{_module_text(name)}" for name in reachable_modules(*names))
 
 
-def reached_from(*names: str) -> list[str]:
+def reachable_modules(*names: str) -> list[str]:
     """Return modules and all that they import of computing rooms, at any depth."""
     reached, waiting = set[str](), [*names]
     while waiting:
@@ -57,7 +57,7 @@ def _imports(nodes: Iterable[ast.stmt]) -> Iterator[str]:
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(COMPUTING):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if _file(name) else str(node.module) for name in names)
+            yield from (name if _module_file(name) else str(node.module) for name in names)
 
 
 @cache
@@ -65,7 +65,7 @@ def _imported_by(module: str) -> list[str]:
     return [*_imports(_parse(module).body)]
 
 
-def _file(module: str) -> Path | None:
+def _module_file(module: str) -> Path | None:
     path = PACKAGES.joinpath(*module.split("."))
     files = (path.with_suffix(".py"), path / "__init__.py")
     return next(filter(Path.is_file, files), None)
@@ -74,14 +74,14 @@ def _file(module: str) -> Path | None:
 @cache
 def _parse(module: str) -> ast.Module:
     """Return the statements of a module without what only a reader sees."""
-    if (file := _file(module)) is None:
+    if (file := _module_file(module)) is None:
         raise FileNotFoundError(f"no module {module} in {PACKAGES}")
     tree: ast.Module = _WithoutWords().visit(ast.parse(file.read_bytes()))
     return tree
 
 
 @cache
-def _text(module: str) -> str:
+def _module_text(module: str) -> str:
     return ast.unparse(_parse(module))
 
 

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from mamushi.errors import UserError
 from mamushi.io import paths
-from mamushi.running.machine import VISIBLE, variables
+from mamushi.running.machine import VISIBLE, set_variables
 
 POLL_SECONDS = 0.5
 SWITCH = "MAMUSHI_GPU_LEASES"
@@ -82,7 +82,7 @@ def lease_gpus(gpu: bool, count: int = 1) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if gpu:
             shown = ",".join(_lease(names, count, stack))
-        stack.enter_context(variables(**{VISIBLE: shown}))
+        stack.enter_context(set_variables(**{VISIBLE: shown}))
         yield
 
 

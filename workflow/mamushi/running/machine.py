@@ -28,7 +28,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @contextlib.contextmanager
-def variables(**values: str) -> Iterator[None]:
+def set_variables(**values: str) -> Iterator[None]:
     """Give the environment of this process these variables within the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
@@ -99,7 +99,7 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with variables(**values), threadpool_limits(limits=1):
+        with set_variables(**values), threadpool_limits(limits=1):
             yield
     finally:
         torch.set_num_threads(threads)

@@ -92,7 +92,7 @@ class Stage:
             kind, key = settings.PLUGIN
             modules.append(plugin(kind, getattr(settings, key)).code.__name__)
         version = getattr(self.module, "VERSION", {}).get(name, 1)
-        code = {"code": identity.of_stage(self.module.__name__, name, *modules)}
+        code = {"code": identity.stage_digest(self.module.__name__, name, *modules)}
         return json.dumps({**settings.model_dump(), **code, "version": version}, sort_keys=True)
 
 

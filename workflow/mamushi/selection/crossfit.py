@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from mamushi.running.machine import side_by_side
 from mamushi.running.progress import Progress
 from mamushi.selection.arrays import Doubles, Mask, Rows
-from mamushi.selection.folds import draw_by_group, has_groups, held_out, stratified_folds
+from mamushi.selection.folds import draw_by_group, draw_held_out, has_groups, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import sums
+from mamushi.selection.statistics import sum_groups
 
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
@@ -69,7 +69,7 @@ def cross_fit(
 
     ``estimate`` gives the fit of a task; or ``together`` the fits of the tasks of all ``folds``, in
     their order. With ``seeds_averaged`` above 1 there are as many cross-fittings with folds of
-    their own, over which the ``average`` goes. Folds and statistics of folds are the first one's.
+    their own, over which the average goes. Folds and statistics of folds are the first one's.
     Of more training examples than ``fit_sample`` a task has so many, drawn by its seed, and the
     statistics of all.
 
@@ -83,7 +83,7 @@ def cross_fit(
     # One split for all repeats: an average over splits of their own would learn from all examples.
     used = np.ones(len(pool.ids), dtype=np.bool_)
     if pool.half is not None:
-        used = _halves(pool, folds[0], seed) == pool.half
+        used = _draw_halves(pool, folds[0], seed) == pool.half
     tasks, fits = list[Task](), list[Fit]()
     for fold, fold_seed in zip(folds, seeds, strict=True):
         tasks += _tasks(pool, fold, fold_seed, used, settings.get("fit_sample"))
@@ -91,7 +91,7 @@ def cross_fit(
         for fit in estimate(tasks) if together else side_by_side(estimate, tasks):
             fits.append(fit)
             progress.advance()
-    logits = average(tasks, [of_task for of_task, _ in fits], repeats)
+    logits = average_repeats(tasks, [of_task for of_task, _ in fits], repeats)
     centre, per_fold = logit_midpoint(logits, pool.forget), []
     for i, (_, remark) in enumerate(fits[:k]):
         in_fold, forget = logits[folds[0] == i], pool.forget[folds[0] == i]
@@ -101,7 +101,7 @@ def cross_fit(
     return Scored(logits, folds[0], details=details)
 
 
-def average(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
+def average_repeats(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
     """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
 
     Those of several repeats are first brought to the networks' mean offset and scale, over all that
@@ -123,7 +123,7 @@ def _tasks(
     k = int(fold.max()) + 1
     # Zeros at the end change no seed.
     draw = [] if pool.half is None else [pool.half + 1]
-    totals = sums(pool, np.where(used, fold, k), k + 1)
+    totals = sum_groups(pool, np.where(used, fold, k), k + 1)
     for i in range(k):
         train = np.flatnonzero(used & (fold != i))
         if most is not None and len(train) > most:
@@ -143,12 +143,12 @@ def draw_sample(forget: Mask, most: int, rng: np.random.Generator) -> Rows:
     domain has to go, as the examples of one beside a large corpus."""
     rare = np.flatnonzero(forget if 2 * forget.sum() < len(forget) else ~forget)
     if 2 * len(rare) > most:
-        return held_out(forget, most / len(forget), rng)[1]
+        return draw_held_out(forget, most / len(forget), rng)[1]
     common = np.setdiff1d(np.arange(len(forget)), rare)
     return np.sort(np.concatenate([rare, rng.permutation(common)[: most - len(rare)]]))
 
 
-def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> Rows:
+def _draw_halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> Rows:
     """Draw the half (n,) of every example, 0 or 1, evenly within each domain in each fold."""
     rng = np.random.default_rng(derive_seed(seed, HALF))
     forget, groups = pool.forget, pool.groups

@@ -37,11 +37,11 @@ def stratified_folds(
             # Which folds are larger by one is drawn too, or fold 0 would be it in both domains.
             labels = np.arange(len(members)) % k
             fold[rng.permutation(members)] = rng.permutation(k)[labels]
-    _check(f"{k} folds", fold, k, 2, forget, groups)
+    _check_parts(f"{k} folds", fold, k, 2, forget, groups)
     return fold.astype(np.int16)
 
 
-def held_out(
+def draw_held_out(
     forget: Mask, share: float, rng: np.random.Generator, groups: GroupCodes | None = None
 ) -> tuple[Rows, Rows]:
     """Draw positions of the rest, and of a stratified ``share``, at least one of a domain, or one
@@ -53,7 +53,7 @@ def held_out(
             names, counts = np.unique(groups[domain], return_counts=True)
             for lacking in {0, 1} - {*side[domain].tolist()}:
                 side[np.isin(groups, names[counts.argsort()[:1]])] = lacking
-        _check("early stopping", side, 2, 1, forget, groups)
+        _check_parts("early stopping", side, 2, 1, forget, groups)
     else:
         for domain in (forget, ~forget):
             members = rng.permutation(np.flatnonzero(domain))
@@ -94,7 +94,7 @@ def draw_by_group(
     return place
 
 
-def _check(
+def _check_parts(
     purpose: str, place: GroupCodes, k: int, outside: int, forget: Mask, groups: GroupCodes | None
 ) -> None:
     """Raise ``UserError`` unless every part has examples, or groups, of both domains, and so many

@@ -23,7 +23,7 @@ Features = Any  # A dense or sparse matrix with a row for each example.
 STEPS = 5000  # Most of a solver; L-BFGS mostly needs fewer than two hundred.
 
 
-def logistic(
+def fit_logistic(
     x: Features,
     y: NDArray[np.bool_],
     variance: float,
@@ -66,7 +66,7 @@ def fit_exactly(task: Task, alpha: float) -> LogisticRegression:
     """Return the model at the minimum of the balanced mean log loss + alpha / 2 |w|^2, of
     standardised embeddings in float64."""
     x, y = task.features(task.train).astype(np.float64), task.forget[task.train]
-    return logistic(x, y, 1 / (alpha * len(y)), "newton-cholesky", 1e-8)
+    return fit_logistic(x, y, 1 / (alpha * len(y)), "newton-cholesky", 1e-8)
 
 
 def estimate_exactly(task: Task, alpha: float) -> Fit:

@@ -131,7 +131,7 @@ def spearman(a: Scores, b: Scores) -> float | None:
     return float((ranks[0] * ranks[1]).sum() / norm) if norm else None
 
 
-def quality(pool: Pool, scored: Scored) -> dict[str, Any]:
+def score_details(pool: Pool, scored: Scored) -> dict[str, Any]:
     """Return the selector's own details; ties (forget examples less distinct scores); ``auc`` and
     ``spearman_with_truth`` (over the forget set) where they are defined."""
     forget = scored.scores[pool.forget]

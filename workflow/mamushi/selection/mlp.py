@@ -29,7 +29,7 @@ from mamushi.errors import UserError
 from mamushi.running.machine import sees_gpu, side_by_side
 from mamushi.selection.arrays import Doubles, Rows
 from mamushi.selection.crossfit import Fit, Task
-from mamushi.selection.folds import balanced_weights, held_out
+from mamushi.selection.folds import balanced_weights, draw_held_out
 
 PREDICT = 4096  # Rows of a forward pass at a time when scoring.
 
@@ -145,7 +145,7 @@ class Split:
         self.weights = balanced_weights(forget).astype(np.float32)
         columns = (task.train, forget.astype(np.float32), self.weights)
         self.columns = [torch.from_numpy(column).to(device) for column in columns]
-        self.fitted, self.held_out = held_out(forget, share, self.rng, task.groups_of_train)
+        self.fitted, self.held_out = draw_held_out(forget, share, self.rng, task.groups_of_train)
         self.size = min(settings["batch_size"], len(self.fitted))
 
     def epoch(self) -> list[Rows]:

@@ -20,7 +20,7 @@ from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import count_units
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.scores import score_pool, scored_of, table_of
+from mamushi.selection.scores import score_pool, scored_of, scores_table
 
 WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")
@@ -66,12 +66,12 @@ def refit_seed(seed: int, number: int) -> int:
     return derive_seed(seed, _AGAIN, number)
 
 
-def as_table(pool: Pool, results: Sequence[Refit]) -> pa.Table:
+def refits_table(pool: Pool, results: Sequence[Refit]) -> pa.Table:
     """Return the table ``refits`` of a pool, in its order within each."""
     schema, n = schemas.REFITS.schema, len(pool.ids)
     tables = [schema.empty_table()]
     for part, number, scored in results:
-        table = table_of(pool, scored).append_column("part", pa.repeat(part, n))
+        table = scores_table(pool, scored).append_column("part", pa.repeat(part, n))
         table = table.append_column("refit", pa.repeat(number, n))
         tables.append(table.select(schema.names).cast(schema))
     return pa.concat_tables(tables)

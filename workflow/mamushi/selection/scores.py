@@ -89,7 +89,7 @@ def score_pool(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) ->
     return scored
 
 
-def table_of(pool: Pool, scored: Scored) -> pa.Table:
+def scores_table(pool: Pool, scored: Scored) -> pa.Table:
     """Return the table ``scores``. Raises ``ValueError`` as ``rank_forget``."""
     order, n = rank_forget(pool, scored), len(pool.ids)
     ranks = np.zeros(n, dtype=np.int64)

@@ -35,7 +35,7 @@ class Sums:
         return mean, np.where(constant, 1.0, np.sqrt(variance))
 
 
-def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
+def sum_groups(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
     """Add up the embeddings by ``group`` (n,), whose values are 0 to ``groups`` - 1."""
     shift = pool.embeddings[0].astype(np.float64)
     total, square = np.zeros((2, groups, pool.width))

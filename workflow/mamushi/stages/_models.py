@@ -83,7 +83,7 @@ def open_arm(
         elif trains:
             freeze(model, trains.model_dump())
 
-    device.reproducible(seed)
+    device.seed_torch(seed)
     accelerator = device.accelerator(precision)
     stored = [path for path in (trained, unlearned) if path]
     model = open_placed(model_card, stored, precision, accelerator, prepare)

@@ -13,7 +13,7 @@ from mamushi.errors import other_examples
 from mamushi.io import paths
 from mamushi.io.files import write_json
 from mamushi.registry import plugin, readers_of
-from mamushi.running.identity import reached_from
+from mamushi.running.identity import reachable_modules
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
 from mamushi.stages._models import Cell
@@ -51,27 +51,27 @@ def score(
 
     selector = plugin("selector", settings.kind)
     pool = read_pool(embeddings, examples, base, texts=selector.reads_texts)
-    for module in reached_from(selector.code.__name__):
+    for module in reachable_modules(selector.code.__name__):
         import_module(module)
     rank_pool(job, pool)
 
 
 def rank_pool(job: Job, pool: Pool) -> None:
     """Rank a pool by a job's selector, and write its scores; print what the ranking alone took."""
-    from mamushi.selection.metrics import quality
-    from mamushi.selection.scores import score_pool, table_of
+    from mamushi.selection.metrics import score_details
+    from mamushi.selection.scores import score_pool, scores_table
 
     files, settings = job.arguments, job.settings
     wall, cpu = time.perf_counter(), time.process_time()
     scored = score_pool(settings.kind, pool, settings.settings, settings.seed)
-    table = table_of(pool, scored)
+    table = scores_table(pool, scored)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
     metadata = {
         "provenance": job.origin,
         # Carried along, so that a removal list names its model without opening the embeddings.
         "embedded": parquet.read_metadata(files["embeddings"]),
-        "details": quality(pool, scored),
+        "details": score_details(pool, scored),
         # How documents were divided, if they were.
         "windows": parquet.read_metadata(files["examples"]).get("windows"),
     }
@@ -96,13 +96,13 @@ def refits(
 ) -> None:
     """Score again by one selector with other seeds, and cross-fitted on halves of the examples: for
     how far chance decides a ranking, and the estimator's part in intervals. No list rests on it."""
-    from mamushi.selection.refits import as_table, make_refits, read_refits
+    from mamushi.selection.refits import make_refits, read_refits, refits_table
     from mamushi.selection.scores import read_pool
 
     texts = plugin("selector", settings.kind).reads_texts
     pool = read_pool(embeddings, examples, texts=texts)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
-    table = as_table(pool, make_refits(pool, *how, read_refits(base)))
+    table = refits_table(pool, make_refits(pool, *how, read_refits(base)))
     parquet.write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
 
 

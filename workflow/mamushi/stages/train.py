@@ -44,7 +44,7 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
         rows = pc.and_(rows, pc.is_in(table["domain"], pa.array(training["domains"])))
         texts += table["text"].filter(rows).to_pylist()
     model, tokenizer = tiny.build(settings.sizes, texts, training["seed"])
-    device.reproducible(training["seed"])
+    device.seed_torch(training["seed"])
     model.to(device.accelerator("fp32").device)
     log = tiny.pretrain(model, tokenizer, texts, training, training["seed"])
     model.to("cpu")
@@ -97,7 +97,7 @@ def finetune(
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
-    from mamushi.lm.tokens import masked, mass, read_tokens, subset
+    from mamushi.lm.tokens import mask_spans, mass, read_tokens, subset
     from mamushi.lm.training import finetune
 
     training = settings.training
@@ -107,7 +107,7 @@ def finetune(
     shares = np.isin(section.domains.astype(str), settings.domains)
     shares &= ~np.isin(section.ids.astype(str), np.array(removed, dtype=str))
     if spans:
-        texts = masked(section, parquet.read_table(spans, schemas.SPANS).to_pylist())
+        texts = mask_spans(section, parquet.read_table(spans, schemas.SPANS).to_pylist())
         shares = mass(texts, section)
     remaining = shares > 0
     texts = subset(texts, np.flatnonzero(remaining))
@@ -116,7 +116,7 @@ def finetune(
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
     counted = weight if training.steps == "by_data" else len(section)
     steps = batches.steps(counted, training.batch_size, training.epochs)
-    device.reproducible(settings.seed)
+    device.seed_torch(settings.seed)
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)

@@ -66,7 +66,7 @@ def unlearn(
     """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
     either all texts. An unlearner that trains nothing leaves an edit of its logits. The model is
     measured where ``evaluation`` are settings for that."""
-    from mamushi.lm.tokens import only_spans, read_tokens
+    from mamushi.lm.tokens import keep_spans, read_tokens
     from mamushi.unlearning.removal import listed_texts
 
     forget, retain = (
@@ -77,7 +77,7 @@ def unlearn(
     if removal is not None:
         selected = listed_texts(forget, removal, examples)
     if spans is not None:
-        selected = only_spans(forget, parquet.read_table(spans, schemas.SPANS).to_pylist())
+        selected = keep_spans(forget, parquet.read_table(spans, schemas.SPANS).to_pylist())
         listed["tokens"] = int(selected.counted.sum())
     log, counts = _store_unlearned(job, selected, forget, retain)
     counts = {"texts": len(forget), "removed": len(selected), **listed, **counts}

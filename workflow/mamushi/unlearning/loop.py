@@ -17,7 +17,7 @@ from mamushi.lm.batches import batch_of, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
-from mamushi.lm.tokens import TokenSet, joined, subset
+from mamushi.lm.tokens import TokenSet, concat, subset
 from mamushi.lm.training import Descent, Objective, Step, TrainingLoop, micro_batches
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
@@ -144,7 +144,7 @@ class Unlearning:
         rows = examples_of_step(number, len(self.forget), self.batch, self.seed)
         of_retain = (len(self.retain), self.retain_batch, self.retain_seed)
         retain = subset(self.retain, examples_of_step(number, *of_retain))
-        texts = joined([subset(self.forget, rows), retain])
+        texts = concat([subset(self.forget, rows), retain])
         labels = replace(texts, tokens=texts.tokens.copy())
         # By the text's place in the step and not by who computes it, so that neither micro-batches
         # nor processes nor a restart change them.

@@ -10,7 +10,7 @@ import torch
 from accelerate import Accelerator
 
 from mamushi.lm.batches import model_batches
-from mamushi.lm.sharding import local
+from mamushi.lm.sharding import shard_of
 from mamushi.lm.tokens import TokenSet
 from mamushi.unlearning.objective import TextLoss
 
@@ -37,10 +37,10 @@ class SaliencyMask:
             # Gradients are averaged over processes; multiplied back, they are the sum.
             torch.autograd.backward(loss * (counts * accelerator.num_processes))
         trained = {n: p for n, p in loss_of.named_parameters() if p.grad is not None}
-        shards = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
+        shards = {n: shard_of(p.grad) for n, p in trained.items() if p.grad is not None}
         free = largest(shards, sparsity, accelerator)
         loss_of.zero_grad(set_to_none=True)
-        self._held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
+        self._held = [(p, ~free[n], shard_of(p.detach()).clone()) for n, p in trained.items()]
         masked = sum(int(mask.sum()) for _, mask, _ in self._held)
         self.masked = sum_over_processes(masked, accelerator)
         """Weights that stay, of all processes."""
@@ -49,14 +49,14 @@ class SaliencyMask:
         """Let no gradient go to the weights that stay."""
         for parameter, mask, _ in self._held:
             if parameter.grad is not None:
-                local(parameter.grad).masked_fill_(mask, 0.0)
+                shard_of(parameter.grad).masked_fill_(mask, 0.0)
 
     @torch.no_grad()
     def restore(self, step: int, optimizer: object) -> None:
         """Put the weights that stay back, which weight decay has moved, after an update."""
         # One pass over each tensor, where a scatter would first count the places of its mask.
         for parameter, mask, start in self._held:
-            shard = local(parameter.detach())
+            shard = shard_of(parameter.detach())
             torch.where(mask, start, shard, out=shard)
 
 

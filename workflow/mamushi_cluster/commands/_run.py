@@ -40,7 +40,7 @@ class How:
     """More options of Snakemake, as '--resources gpu=2'."""
 
 
-def required(configfile: Files, profile: str = How.profile) -> list[Path]:
+def run_configs(configfile: Files, profile: str = How.profile) -> list[Path]:
     """Return the configurations for a run in the working folder: the given ones, else `mine.yaml`;
     none where the profile names its own, or the folder has Snakemake's. Raises ``UserError`` where
     it has none: the paper's grid is not to start by an oversight."""
@@ -91,7 +91,7 @@ def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
             fetch_copies(read(path), refresh=refresh)
 
 
-def line(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> list[str]:
+def snakemake_words(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> list[str]:
     """Return the options of Snakemake that make these targets. Raises ``UserError`` for mistakes in
     the configuration."""
     options = shlex.split(how.snakemake_args)
@@ -110,16 +110,16 @@ def line(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> list[
 
 def run(targets: Sequence[str], configfiles: Sequence[Path], how: How) -> int:
     """Make these targets; return Snakemake's exit status. After a signal Snakemake ends its jobs,
-    and this raises ``Stopped``. Raises ``UserError`` as ``line`` and ``fetch``."""
-    words = line(targets, configfiles, how)
+    and this raises ``Stopped``. Raises ``UserError`` as ``snakemake_words`` and ``fetch``."""
+    words = snakemake_words(targets, configfiles, how)
     if not how.dry_run:
         # Snakemake holds the folder; here it is refused in one line.
         with hooks.only_run():
             fetch(configfiles)
-    return _wait(words)
+    return _run_snakemake(words)
 
 
-def _wait(words: Sequence[str]) -> int:
+def _run_snakemake(words: Sequence[str]) -> int:
     """Run Snakemake to its end; return its exit status. Raises ``Stopped`` after a signal."""
     # As a command prints that is asked for JSON; the jobs print as well.
     out = 2 if sys.stdout is sys.stderr else None

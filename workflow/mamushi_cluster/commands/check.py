@@ -14,8 +14,8 @@ from mamushi_curate.commands import init
 
 
 def run(*, configfile: _run.Files = None) -> tuple[int, Any]:
-    """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.required``."""
-    files = _run.required(configfile)
+    """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.run_configs``."""
+    files = _run.run_configs(configfile)
     seen: dict[str, str] = {}
     mistakes = [*dict.fromkeys(_mistakes(files, seen))]
     lines = mistakes or [f"no mistake found in {', '.join(map(str, files))}"]

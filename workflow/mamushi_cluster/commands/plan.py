@@ -29,14 +29,14 @@ COLUMNS = {
 def run(
     *targets: str, configfile: _run.Files = None, how: _run.How = _run.How()
 ) -> tuple[int, Any]:
-    """Print the plan. Raises ``UserError`` as ``_run.required``, and when the dry run fails, after
+    """Print the plan. Raises ``UserError`` as ``_run.run_configs``, and if the dry run fails, after
     its words on standard error.
 
     :param targets: What would be made, else all.
     """
     how = replace(how, dry_run=True, snakemake_args=f"{how.snakemake_args} --quiet reason")
     line = [sys.executable, "-P", "-m", "snakemake"]
-    line += _run.line(targets, _run.required(configfile, how.profile), how)
+    line += _run.snakemake_words(targets, _run.run_configs(configfile, how.profile), how)
     with tempfile.NamedTemporaryFile() as file:
         environment = os.environ | {hooks.CONFIG_TO: file.name}
         words: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -48,8 +48,8 @@ def run(
             raise UserError("the dry run failed", do="see what Snakemake said above")
         config = read_json(file.name)
     jobs = read(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
-    plan = reckon(jobs, config)
-    print(text(plan))
+    plan = sum_jobs(jobs, config)
+    print(plan_text(plan))
     return 0, plan
 
 
@@ -66,7 +66,7 @@ def read(said: str, *, has_gpus: bool) -> list[Job]:
     return jobs
 
 
-def reckon(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
+def sum_jobs(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what jobs take, as JSON can hold it: hours of GPUs, GB of the models on disk and, by
     rule, a job's seconds and GB of memory. ``unknown`` are jobs of which no time is given."""
     import pandas as pd
@@ -94,7 +94,7 @@ def reckon(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def text(plan: Mapping[str, Any]) -> str:
+def plan_text(plan: Mapping[str, Any]) -> str:
     """Return a plan for people: by rule, the totals, and what they are from."""
     import pandas as pd
 

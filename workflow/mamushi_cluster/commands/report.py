@@ -18,12 +18,12 @@ PAGE = Path("results/report.html")
 def run(
     *targets: str, configfile: _run.Files = None, out: Path = PAGE, how: _run.How = _run.How()
 ) -> tuple[int, Any]:
-    """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``.
+    """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.run_configs``.
 
     :param targets: What to report on, else all.
     :param out: The page to write.
     """
-    configfiles = _run.required(configfile, how.profile)
+    configfiles = _run.run_configs(configfile, how.profile)
     options = f"{how.snakemake_args} --report {shlex.quote(str(out))}"
     status = _run.run(targets, configfiles, replace(how, snakemake_args=options))
     is_made = status == 0 and not how.dry_run

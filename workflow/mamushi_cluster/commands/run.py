@@ -15,9 +15,9 @@ from mamushi_cluster.commands import _run
 def run(
     *targets: str, configfile: _run.Files = None, how: _run.How = _run.How()
 ) -> tuple[int, Any]:
-    """Return the exit status of the workflow. Raises ``UserError`` as ``_run.required``.
+    """Return the exit status of the workflow. Raises ``UserError`` as ``_run.run_configs``.
 
     :param targets: What to make, else all.
     """
-    status = _run.run(targets, _run.required(configfile, how.profile), how)
+    status = _run.run(targets, _run.run_configs(configfile, how.profile), how)
     return status, {"targets": targets or ["all"], "made": not (status or how.dry_run)}

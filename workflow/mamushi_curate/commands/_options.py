@@ -20,7 +20,7 @@ def fetch(value: str) -> tuple[str, Path]:
         return str(path), path
     from mamushi_extras.remote import fetching
 
-    pinned = fetching.pinned(value) if value.startswith("hf:") else value
+    pinned = fetching.pin_commit(value) if value.startswith("hf:") else value
     return unsigned(pinned), fetching.fetch_copy(pinned, refresh=True).absolute()
 
 

@@ -38,7 +38,7 @@ def run(
         key = tuple(point[name] for name in NAMES)
         totals[key] = max(totals.get(key, 0), point["removed"])
     rows.sort(key=lambda row: (row["dataset"], row["model"], first_budget(row) or 2.0))
-    table = [HEAD, *(_cells(row, totals, root) for row in rows)]
+    table = [HEAD, *(_advice_cells(row, totals, root) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     value = rows[0]["value"]
     harm = f"harm to the retain domain of at most {value:g} nats per text"
@@ -50,7 +50,7 @@ def run(
     return 0, rows
 
 
-def _cells(
+def _advice_cells(
     row: Mapping[str, Any], totals: Mapping[tuple[str, ...], int], root: Path
 ) -> tuple[str, ...]:
     """Return what is printed of a selector: its budget with the list there, or what makes it."""

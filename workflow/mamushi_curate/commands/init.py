@@ -167,8 +167,8 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
         embedder = {**find_model(source), "contaminated": True}
     elif "embeddings" in files:
         embedder = {"embeddings": find_vectors(files["embeddings"])}
-    dataset = _name(Path(files["data"]).name, "texts")
-    model = _name(Path(option("embeddings") or source or "words").name, "model")
+    dataset = _config_name(Path(files["data"]).name, "texts")
+    model = _config_name(Path(option("embeddings") or source or "words").name, "model")
     usual = usual_selectors(forget, bool(source))
     chosen = option("selectors") or [*usual]
     settings = {} if option("selectors") else _without_none(usual)
@@ -197,7 +197,7 @@ def usual_selectors(forget: Mapping[str, Any], has_model: bool) -> dict[str, Any
     return {"stack": None, **({"token_unigram": None} if has_model else {})}
 
 
-def _name(file: str, otherwise: str) -> str:
+def _config_name(file: str, otherwise: str) -> str:
     """Return a name for a configuration, from that of a file."""
     stem = Path(file)
     while stem.suffix.lower() in (*tabular.FORMATS, *tabular.PACKED):

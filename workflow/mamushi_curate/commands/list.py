@@ -38,7 +38,7 @@ def run(
     _options.check_one(budget=budget, texts=texts, likely=likely)
     if budget is not None and not 0 < budget < 1:
         raise UserError(f"{budget!r} is no share above 0 and below 1", where="--budget")
-    configfiles = _run.required(configfile, how.profile)
+    configfiles = _run.run_configs(configfile, how.profile)
     changes = {"grid": {"selectors": selector}} if selector else {}
     config = _run.check(configfiles, changes)
     tokens = grid_selectors(config, tokens=True)

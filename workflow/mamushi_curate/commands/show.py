@@ -43,14 +43,14 @@ def show(root: Path, *, texts: bool = True) -> list[Manifest]:
         raise UserError("no removal list in it", where=root, do=do)
     cell = itemgetter("dataset", "model", "seed")
     cells = groupby(sorted([*lists, *spans], key=cell), cell)
-    blocks = ["\n".join(_cell(root, [*manifests], texts)) for _, manifests in cells]
+    blocks = ["\n".join(_cell_lines(root, [*manifests], texts)) for _, manifests in cells]
     words = "is of an earlier ranking, and not to be acted on"
     blocks += [f"{manifest['path']}: {words}" for manifest in earlier]
     print("\n\n".join(blocks))
     return [*spans, *lists]
 
 
-def _cell(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[str]:
+def _cell_lines(root: Path, manifests: Sequence[Manifest], texts: bool) -> Iterator[str]:
     """Yield the lines of a dataset, model and seed."""
     from mamushi.evidence.ranking import cut
     from mamushi.evidence.verdict import order_lists
@@ -81,7 +81,7 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
     from mamushi.evidence.advice import choose_list
 
     if texts:
-        yield from _texts(root, names, max(one["removed"] for one in lists))
+        yield from _text_lines(root, names, max(one["removed"] for one in lists))
     figure = paths.under(root, paths.CELL_FIGURE_PNG, **names, figure="diagnostics")
     files = {"figure": figure, "page": paths.under(root, paths.RANKING, **names)}.items()
     yield from _labelled_lines((name, path.is_file() and path) for name, path in files)
@@ -132,7 +132,7 @@ def table_options(root: Path, cell: Cell) -> str:
     return f"--data {shlex.quote(data)} --out {shlex.quote(out)}"
 
 
-def _texts(root: Path, names: Cell, removed: int) -> Iterator[str]:
+def _text_lines(root: Path, names: Cell, removed: int) -> Iterator[str]:
     """Yield the first of a ranking, and those around the end of its largest list."""
     from mamushi.evidence.ranking import excerpt_rows, ranking_path
     from mamushi.io import schemas

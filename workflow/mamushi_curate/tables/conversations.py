@@ -88,12 +88,12 @@ class Conversations:
                 turns.append(of_text)
         self.roles |= {turn["role"] for turn in turns}
         if self.part == ASSISTANT:
-            answers = [_words(turn) for turn in turns if turn["role"] == ASSISTANT]
+            answers = [_turn_text(turn) for turn in turns if turn["role"] == ASSISTANT]
             return Spoken("\n\n".join(filter(None, answers)))
         inside = [turn for turn in turns if self.part == "whole" or turn["role"] not in SYSTEM]
-        if not any(map(_words, inside)):
+        if not any(map(_turn_text, inside)):
             return Spoken("")
-        text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in inside)
+        text = "\n\n".join(f"{turn['role']}: {_turn_text(turn)}" for turn in inside)
         return Spoken(text, json.dumps(inside, default=str))
 
     def _cell(self, cell: Any, column: str, place: object) -> str | list[_Turn]:
@@ -108,10 +108,10 @@ class Conversations:
             problem = f"column {column!r} is {form} here, and {before} above"
             raise UserError(problem, where=place, do="give all rows one form")
         with located(f"{place}, column {column!r}"):
-            return cell if isinstance(cell, str) else [_turn(turn) for turn in cell]
+            return cell if isinstance(cell, str) else [_read_turn(turn) for turn in cell]
 
 
-def _turn(turn: Any) -> _Turn:
+def _read_turn(turn: Any) -> _Turn:
     """Return a turn with role and content, and what else a template reads. Raises ``ValueError``
     for what is none."""
     role = (turn.get("role") or turn.get("from")) if isinstance(turn, dict) else None
@@ -131,7 +131,7 @@ def _turn(turn: Any) -> _Turn:
     return {"role": SPEAKERS.get(role.lower(), role), **spoken, **further}
 
 
-def _words(turn: _Turn) -> str:
+def _turn_text(turn: _Turn) -> str:
     """Return what a turn says."""
     reasoning = next((turn[name] for name in REASONING if turn.get(name)), "")
     calls = turn.get("tool_calls")

@@ -87,7 +87,7 @@ def _compare(op: ast.AST, left: Any, right: Any) -> Any:
     if isinstance(op, ast.NotIn):
         return pc.invert(_compare(ast.In(), left, right))
     if not isinstance(op, ast.In):
-        return _FUNCTIONS[type(op)](_typed(left, right), _typed(right, left))
+        return _FUNCTIONS[type(op)](_cast_like(left, right), _cast_like(right, left))
     if isinstance(right, list):
         return reduce(pc.or_kleene, [_compare(ast.Eq(), left, member) for member in right])
     if not (isinstance(left, str | int | float) and hasattr(right, "type")):
@@ -95,7 +95,7 @@ def _compare(op: ast.AST, left: Any, right: Any) -> Any:
     return pa.array([None if cell is None else left in cell for cell in right.to_pylist()])
 
 
-def _typed(value: Any, other: Any) -> Any:
+def _cast_like(value: Any, other: Any) -> Any:
     """Return a value in the type in which it is compared with the ``other`` one."""
     if hasattr(value, "type"):
         is_number = pa.types.is_boolean(value.type) and type(other) in (int, float)

@@ -98,9 +98,9 @@ def records(
     form, dialect = tabular.format_of(path) or "", dialect.at(path)
     with open_unpacked(path, digests) as handle:
         if form in SEPARATORS:
-            yield from _delimited(path, handle, needed, strict, dialect)
+            yield from _delimited_rows(path, handle, needed, strict, dialect)
         else:
-            yield from _rows(path, form, handle)
+            yield from _json_rows(path, form, handle)
 
 
 def shown_name(path: Path) -> str:
@@ -138,7 +138,7 @@ def check_text(value: str, place: str) -> None:
 
 
 @contextlib.contextmanager
-def _noted(path: Path) -> Iterator[None]:
+def _note_file(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -153,7 +153,7 @@ def open_binary(path: Path, digests: dict[str, str] | None = None) -> Iterator[I
     """Open a file to read any part of it. With ``digests``, its SHA-256 is noted there under its
     name: of the file that was read, whatever lies at the path by then. Raises ``UserError`` for a
     file that was written to meanwhile, and notes the file on what a library says of it."""
-    with path.open("rb") as handle, _noted(path):
+    with path.open("rb") as handle, _note_file(path):
         before = os.fstat(handle.fileno())
         yield handle
         if digests is not None:
@@ -177,10 +177,10 @@ def open_unpacked(
     with open_binary(path, digests) as file, contextlib.ExitStack() as files:
         # Whoever reads may close it, and the file stays open for its digest.
         source = files.enter_context(open(file.fileno(), "rb", closefd=False))
-        yield _unpacked(path, packing, source, files)
+        yield _open_packed(path, packing, source, files)
 
 
-def _unpacked(path: Path, packing: str, source: Any, files: contextlib.ExitStack) -> Any:
+def _open_packed(path: Path, packing: str, source: Any, files: contextlib.ExitStack) -> Any:
     if packing == ".gz":
         return files.enter_context(gzip.GzipFile(fileobj=source))
     if packing == ".zst":
@@ -200,7 +200,7 @@ def _unpacked(path: Path, packing: str, source: Any, files: contextlib.ExitStack
 # CSV and TSV --------------------------------------------------------------------------------------
 
 
-def _delimited(
+def _delimited_rows(
     path: Path, handle: IO[bytes], needed: Sequence[str], strict: bool, dialect: Dialect
 ) -> Iterator[Record]:
     """Iterate over the rows of a CSV or TSV file."""
@@ -268,7 +268,7 @@ def _are_rows(lines: Sequence[str], width: int, separator: str) -> bool:
 sys.set_int_max_str_digits(0)
 
 
-def _rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
+def _json_rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
     """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
     name = shown_name(path)
     if form == "json":
@@ -289,7 +289,7 @@ def _rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
                 text = line.decode("utf-8")
                 is_text = form == "txt"
                 row = {"text": text.rstrip("\r\n")} if is_text else json.loads(text.lstrip(BOM))
-            cells = _object(row, place)
+            cells = _json_object(row, place)
         yield Record(line, cells, place)
 
 
@@ -301,18 +301,18 @@ def _json_array(name: str, content: bytes) -> Iterator[Record]:
     for number, row in enumerate(rows, 1):
         place = f"{name}, row {number}"
         written = f",\n{json.dumps(row, ensure_ascii=is_ascii)}".encode()
-        yield Record(written, _object(row, place), place)
+        yield Record(written, _json_object(row, place), place)
     yield Record(b"]\n", None, name)
 
 
-def _object(row: Any, place: str) -> dict[str, Any]:
+def _json_object(row: Any, place: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UserError("not a JSON object", where=place, do="one object a line, or in an array")
-    return _with_inner(row)
+    return _flatten(row)
 
 
-def _with_inner(row: dict[str, Any]) -> dict[str, Any]:
+def _flatten(row: dict[str, Any]) -> dict[str, Any]:
     """Return an object with what objects in it have, as ``post.body``."""
-    objects = {name: _with_inner(cell) for name, cell in row.items() if isinstance(cell, dict)}
+    objects = {name: _flatten(cell) for name, cell in row.items() if isinstance(cell, dict)}
     inner = {f"{name}.{key}": cell for name, of in objects.items() for key, cell in of.items()}
     return row | inner | row if inner else row

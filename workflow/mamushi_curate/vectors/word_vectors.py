@@ -26,7 +26,7 @@ class WordComponents(NamedTuple):
     directions: NDArray[np.float32]
 
 
-def hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
+def hash_terms(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
     """Count the hashed terms in each text: (n, 2^20), float32."""
     options |= {"n_features": 2**20, "alternate_sign": False, "norm": None, "dtype": np.float32}
     return HashingVectorizer(**options).transform(texts)
@@ -35,7 +35,7 @@ def hashed(texts: Iterable[str], **options: Any) -> sparse.csr_matrix:
 def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
     """Count the hashed words in each text."""
     assert texts is not None
-    return hashed(texts, analyzer=word_units)
+    return hash_terms(texts, analyzer=word_units)
 
 
 def fit_components(texts: Sequence[str], width: int) -> tuple[WordComponents, NDArray[Any]]:

@@ -77,7 +77,7 @@ def fit_stack(
         training, tfidf = of_kind[task.train], TfidfTransformer(sublinear_tf=True)
         columns = np.unique(training.indices)
         x = tfidf.fit_transform(training[:, columns])
-        model = linear.logistic(x, forget, settings["ngrams_prior"], "liblinear", 1e-2)
+        model = linear.fit_logistic(x, forget, settings["ngrams_prior"], "liblinear", 1e-2)
         terms[kind] = (columns, tfidf.idf_, factor * model.coef_[0].astype(np.float64))
         intercept += factor * float(model.intercept_[0])
     saved["intercept"] = np.array([intercept])

@@ -38,7 +38,7 @@ def open_embedder(
     a model that is not the scorer's."""
     from mamushi.lm import loading
     from mamushi.lm.embed import embed
-    from mamushi.lm.tokens import TokenSet, encode, frame, offsets_of
+    from mamushi.lm.tokens import TokenSet, encode, frame_tokens, offsets_of
     from mamushi.stages._models import open_arm
 
     is_here = (source := Path(name).expanduser()).exists()
@@ -53,7 +53,7 @@ def open_embedder(
         model, accelerator = open_arm(card, None, None, pooled["precision"])
         tokenizer = loading.open_tokenizer(card)
     most = min(pooled["max_length"], described["max_positions"] or pooled["max_length"])
-    skips_first = pooled["skip_bos"] and bool(frame(tokenizer)[0])
+    skips_first = pooled["skip_bos"] and bool(frame_tokens(tokenizer)[0])
 
     def vectors(texts: Sequence[str]) -> Doubles:
         ids = [*encode(tokenizer, texts, most)]

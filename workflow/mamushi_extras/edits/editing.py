@@ -146,7 +146,7 @@ def read_places(
 
 
 @torch.no_grad()
-def harms(
+def edit_harms(
     model: PreTrainedModel,
     retain: Places,
     edits: Sequence[HeadEdit],
@@ -202,7 +202,7 @@ def choose_edit(
         grid if value is None else [float(value)] for value, grid in zip(values, grids, strict=True)
     )
     grid = [*product(strengths, temperatures)]
-    rises = harms(model, retain, fitted[:-1], grid, accelerator)
+    rises = edit_harms(model, retain, fitted[:-1], grid, accelerator)
     strength, temperature, harm = chosen_pair(grid, rises, settings)
     tensors = {name: value for name, value in fitted[-1].named_buffers() if value.dim()}
     return Edited(HeadEdit(tensors, strength, temperature), harm)

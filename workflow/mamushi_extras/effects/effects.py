@@ -132,7 +132,7 @@ def groups(
 
     Thirds are of both domains together, so that a third has texts of one length in both.
     """
-    for name, values in _values(texts, texts).items():
+    for name, values in _group_values(texts, texts).items():
         for domain in DOMAINS:
             inside = counted & (texts.forget == (domain == FORGET))
             rows = np.flatnonzero(inside & (values != None))  # noqa: E711
@@ -141,7 +141,7 @@ def groups(
                 yield domain, name, value, rows[values[rows] == value]
 
 
-def _values(texts: TextProperties, like: TextProperties) -> dict[str, NDArray[np.object_]]:
+def _group_values(texts: TextProperties, like: TextProperties) -> dict[str, NDArray[np.object_]]:
     """Return by column the value that a text is grouped by (n,), None where it has none. Numbers of
     many values are cut into thirds at the tertiles of ``like``."""
 
@@ -168,7 +168,7 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
     examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
     texts = ranked_texts(examples)
     ids = texts["id"].filter(pc.equal(texts["domain"], FORGET))
-    values = _values(read_texts(examples, ids), cohort.texts)
+    values = _group_values(read_texts(examples, ids), cohort.texts)
     start, gold = cohort.nll("beta0"), cohort.nll("gold")
     all_groups = [*groups(cohort.texts, cohort.held_out["tokens"].to_numpy() > 0)]
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):

@@ -106,7 +106,7 @@ class Slopes:
         for parameter, moment in zip(self.trained, moments, strict=True):
             if parameter.grad is not None:
                 root = moment.sqrt().add_(float(self.training["epsilon"]))
-                sharding.local(parameter.grad).div_(root).masked_fill_(moment == 0, 0.0)
+                sharding.shard_of(parameter.grad).div_(root).masked_fill_(moment == 0, 0.0)
         slopes = self._along_gradients()
         self.model.zero_grad(set_to_none=True)
         if not np.isfinite(slopes).all():
@@ -121,7 +121,7 @@ class Slopes:
         if length == 0:
             return np.zeros(int(self.texts.counted.sum()))
         h = self.eps * _norm([parameter.detach() for parameter in self.trained]) / length
-        shards = [(sharding.local(p.detach()), sharding.local(along)) for p, along in moved]
+        shards = [(sharding.shard_of(p.detach()), sharding.shard_of(along)) for p, along in moved]
         start, losses = [shard.clone() for shard, _ in shards], []
         for sign in (1, -1):
             for (shard, along), weight in zip(shards, start, strict=True):
@@ -183,7 +183,7 @@ def corrected_moment(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) 
     if not state:
         return torch.zeros((), device=parameter.device)
     _, beta = optimizer.param_groups[0]["betas"]
-    moment: Tensor = sharding.local(state["exp_avg_sq"]) / (1 - beta ** float(state["step"]))
+    moment: Tensor = sharding.shard_of(state["exp_avg_sq"]) / (1 - beta ** float(state["step"]))
     return moment
 
 
@@ -240,12 +240,12 @@ def measure_at_weights(
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
     # Adam's if all of a training's steps were taken at these weights.
-    moments = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
+    moments = [torch.zeros_like(sharding.shard_of(p.detach())) for p in trained]
     for number in range(how["batches"]):
         gradient(objective, module, objective.step(number), accelerator, trained, False)
         for moment, parameter in zip(moments, trained, strict=True):
             if parameter.grad is not None:
-                along = sharding.local(parameter.grad)
+                along = sharding.shard_of(parameter.grad)
                 moment.addcmul_(along, along, value=1 / how["batches"])
         model.zero_grad(set_to_none=True)
     values = np.zeros(int(texts.counted.sum()))

@@ -51,7 +51,7 @@ def influence(
 
     training, checkpoint = settings.training, checkpoint_of(out, job)
     pool = read_token_pool(examples, tokens, training.max_length)
-    device.reproducible(settings.seed)
+    device.seed_torch(settings.seed)
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)

@@ -25,7 +25,7 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, TrainingLoop
 
 
-def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
+def choose_texts(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
     """Draw rows, ascending, of ``examples`` texts with a token to predict, or of all where there
     are fewer, by the seed alone; more examples contain the fewer."""
     order = np.random.default_rng(seed).permutation(np.flatnonzero(texts.counted > 0))

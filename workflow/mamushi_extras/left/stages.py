@@ -47,16 +47,16 @@ def membership(
     from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
     from mamushi.io.tables import write_table
     from mamushi.lm.perplexity import text_nll
-    from mamushi.lm.tokens import joined, read_tokens, subset
-    from mamushi_extras.left.relearning import choose
+    from mamushi.lm.tokens import concat, read_tokens, subset
+    from mamushi_extras.left.relearning import choose_texts
     from mamushi_extras.left.schemas import LIKELIHOODS
 
     drawn, sections = [], []
     for section in (INFERENCE, EVALUATION):
         candidates = read_tokens(tokens, examples, section, settings.max_length, domains=[FORGET])
-        drawn.append(subset(candidates, choose(candidates, settings.texts, 0)))
+        drawn.append(subset(candidates, choose_texts(candidates, settings.texts, 0)))
         sections += [section] * len(drawn[-1])
-    texts = joined(drawn)
+    texts = concat(drawn)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     of_texts = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     if not np.isfinite(of_texts.nll).all():
@@ -203,14 +203,14 @@ def relearn(
     from mamushi.io.tables import write_table
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import read_tokens, subset
-    from mamushi_extras.left.relearning import choose, relearn
+    from mamushi_extras.left.relearning import choose_texts, relearn
     from mamushi_extras.left.schemas import RELEARNED_TEXTS, RELEARNING_CURVE
 
     length, trains, seed = settings.evaluation.max_length, settings.trains, settings.seed
     held_out = read_tokens(tokens, examples, EVALUATION, length)
     require_domains(held_out)
     forget = read_tokens(tokens, examples, INFERENCE, trains.max_length, domains=[FORGET])
-    few = subset(forget, choose(forget, settings.relearning.examples, seed))
+    few = subset(forget, choose_texts(forget, settings.relearning.examples, seed))
     how = (settings.precision, trains, seed)
     model, accelerator = open_arm(model_card, trained, unlearned, *how)
     if unlearned:

@@ -34,8 +34,8 @@ def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None
     out, answers = paths.under(root, paths.START), list[dict[str, Any]]()
     with suppress(UserError, LookupError):
         answers = read_answers(root, named)
-    links = {title: inside(root, pattern) for title, pattern in LINKED.items()}
-    figures = inside(root, "figures/*.png") + inside(root, "figures/study/*.png")
+    links = {title: files_at(root, pattern) for title, pattern in LINKED.items()}
+    figures = files_at(root, "figures/*.png") + files_at(root, "figures/study/*.png")
     if not (answers or figures or any(links.values())):
         return None
     words: dict[str, Any] = {"named": named, "advice": ADVICE_WORDS, "answers": answers}
@@ -77,7 +77,7 @@ def answer(
         "page": page if (root / page).is_file() else None,
         **{"make": make, "table": table_options(root, cell)},
         "list": shlex.quote(str(Path(root.resolve().name, chosen["path"]))),
-        "figures": inside(root, str(paths.under("", paths.CELL_FIGURE_PNG, figure="*", **cell))),
+        "figures": files_at(root, str(paths.under("", paths.CELL_FIGURE_PNG, figure="*", **cell))),
     }
 
 
@@ -89,6 +89,6 @@ def list_size(manifest: Manifest) -> tuple[int, int, str]:
     return manifest["masked"], manifest["tokens"], "tokens of the forget texts"
 
 
-def inside(root: Path, pattern: str) -> list[Path]:
+def files_at(root: Path, pattern: str) -> list[Path]:
     """Return the files of a pattern in the results folder, by paths from there."""
     return sorted(path.relative_to(root) for path in root.glob(pattern))

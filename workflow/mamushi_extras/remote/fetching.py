@@ -21,14 +21,14 @@ REVISION = ("ETag", "etag", "generation", "blob_id", "Last-Modified", "size")
 """Keys by which servers tell content from another one."""
 
 
-def pinned(url: str) -> str:
+def pin_commit(url: str) -> str:
     """Return a URL as ``unsigned`` and, on the hub, with the commit that its branch has now. Raises
     ``UserError`` as that, and where the hub does not answer."""
     match = HUB.fullmatch(unsigned(url))
     if match is None:
         return unsigned(url)
     name, revision, path = match.groups()
-    with _explained(url):
+    with _explain_errors(url):
         from huggingface_hub import HfApi
 
         return f"hf://datasets/{name}@{HfApi().dataset_info(name, revision=revision).sha}{path}"
@@ -43,7 +43,7 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
         return target
     folder = receipt.parent
     unfinished, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
-    with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
+    with exclusive(lock, f"fetches {display_url(url)}"), _explain_errors(url):
         system, names = _remote_files(url, target.name)
         revisions = {
             name: " ".join(str(info[key]) for key in REVISION if info.get(key) is not None)
@@ -111,7 +111,7 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
         options = {"client_kwargs": {"trust_env": True, "timeout": timeout}}
         # Content as it is, at the URL as it is signed.
         options |= {"encoded": True, "headers": {"Accept-Encoding": "identity"}}
-    place = pinned(url) if url.startswith("hf:") else url
+    place = pin_commit(url) if url.startswith("hf:") else url
     system, path = fsspec.url_to_fs(place.rstrip("/"), skip_instance_cache=True, **options)
     if "*" in path and not is_web:
         names = {inner: inner.rpartition("/")[2] for inner in system.glob(path)}
@@ -128,7 +128,7 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
 
 
 @contextlib.contextmanager
-def _explained(url: str) -> Iterator[None]:
+def _explain_errors(url: str) -> Iterator[None]:
     """Call what a library raises by its name: its words may have the whole URL in them."""
     try:
         yield

@@ -26,8 +26,8 @@ from mamushi.lm.attention import Documents, can_share
 from mamushi.lm.batches import batch_of, batches
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import decoder_blocks
-from mamushi.lm.tokens import TokenSet, joined, read_tokens
-from mamushi.running.identity import of_modules
+from mamushi.lm.tokens import TokenSet, concat, read_tokens
+from mamushi.running.identity import module_digest
 from mamushi.running.locks import exclusive
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Job
@@ -62,10 +62,10 @@ def start_from_trunk(
         "lengths": [*lengths],
         "inputs": {name: job.origin["inputs"].get(name) for name in inputs},
         "versions": job.origin["versions"],
-        "code": of_modules(__name__),
+        "code": module_digest(__name__),
     }
     how = (trains.trained_blocks, job.execution.batch_tokens, accelerator)
-    use_states(Path(folder) / fingerprint(origin), model, joined(texts), *how)
+    use_states(Path(folder) / fingerprint(origin), model, concat(texts), *how)
 
 
 def use_states(

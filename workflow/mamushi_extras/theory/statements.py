@@ -108,21 +108,21 @@ def tables(
 
 def theory_rows(population: Population, budgets: Iterable[float]) -> list[_Row]:
     """Return the rows of the table ``theory`` but for the cell."""
-    rows = [*_all_sets(population), *_risks(population)]
+    rows = [*_all_sets(population), *_risk_rows(population)]
     for beta in budgets:
         if 0 < (k := budget_size(beta, len(population.ratio))) < len(population.ratio):
-            rows += [{**row, "beta": float(beta)} for row in _transferred(population, k)]
+            rows += [{**row, "beta": float(beta)} for row in _transfer_rows(population, k)]
     return rows
 
 
-def _row(statement: str, measured: float, limit: float, **terms: float | None) -> _Row:
+def _bound_row(statement: str, measured: float, limit: float, **terms: float | None) -> _Row:
     # How loose a bound is means nothing where what it bounds is rounding.
     loose = limit / measured if measured > ROUNDING_ERROR < limit else None
     row = {"statement": statement, "measured": measured, "bound": limit, "loose": loose}
     return {**dict.fromkeys(TERMS), **row, "holds": measured <= limit + ROUNDING_ERROR, **terms}
 
 
-def some_texts(population: Population) -> Population:
+def draw_few(population: Population) -> Population:
     """Return ``FEW`` of the texts, at even ranks of l, as a population of their own."""
     order = np.argsort(population.ratio, kind="stable")
     places = order[np.unique(np.linspace(0, len(order) - 1, FEW).round().astype(np.int64))]
@@ -131,7 +131,7 @@ def some_texts(population: Population) -> Population:
 
 def _all_sets(population: Population) -> Iterator[_Row]:
     """Try all sets of a few texts: Lemma "decomposition" and Proposition "optimal selection"."""
-    few = some_texts(population)
+    few = draw_few(population)
     n = len(few.ratio)
     sets = np.array([*product([False, True], repeat=n)])
     sizes, values = sets.sum(axis=1), few.divergences(sets)
@@ -140,11 +140,11 @@ def _all_sets(population: Population) -> Iterator[_Row]:
     # What the sum over the set leaves depends on the budget alone.
     constant = values - np.stack([sets @ phi_values / n, sets @ (few.p2 * phi_values)])
     of_budget = np.stack([constant[:, sizes == k][:, 0] for k in range(n + 1)], axis=1)[:, sizes]
-    yield _row("decomposition", float(np.abs(constant - of_budget).max()), 0.0)
+    yield _bound_row("decomposition", float(np.abs(constant - of_budget).max()), 0.0)
     removal = values[0] > best[0][sizes] + ROUNDING_ERROR
     preservation = values[1] < best[1][sizes] - ROUNDING_ERROR
-    yield _row("optimal_removal", float(removal.sum()), 0.0)
-    yield _row("optimal_preservation", float(preservation.sum()), 0.0)
+    yield _bound_row("optimal_removal", float(removal.sum()), 0.0)
+    yield _bound_row("optimal_preservation", float(preservation.sum()), 0.0)
 
 
 def _excess_risk(population: Population) -> float:
@@ -161,21 +161,21 @@ def _error_by_risk(population: Population) -> float:
     return score_error_constant(population.bound) * math.sqrt(_excess_risk(population))
 
 
-def _risks(population: Population) -> Iterator[_Row]:
+def _risk_rows(population: Population) -> Iterator[_Row]:
     """Measure the cross-entropy: Lemma "BCE, general priors", Proposition "BCE regret" and Lemma
     "BCE regret to L1"."""
     ratio, p2, error = population.ratio, population.p2, population.error
     first, second = population.pi1 / len(ratio), (1.0 - population.pi1) * p2
     probability = 1.0 / (1.0 + np.exp(-(ratio + log_odds(population.pi1))))
     gradient = probability * (first + second) - first
-    yield _row("bce_minimum", float(np.abs(gradient).max()), 0.0)
+    yield _bound_row("bce_minimum", float(np.abs(gradient).max()), 0.0)
     difference = _excess_risk(population) - bce_regret(ratio, population.estimate, p2)
-    yield _row("bce_regret", abs(difference), 0.0)
+    yield _bound_row("bce_regret", abs(difference), 0.0)
     terms = {"error": error, "largest_ratio": population.bound}
-    yield _row("l1_from_bce", error, _error_by_risk(population), **terms)
+    yield _bound_row("l1_from_bce", error, _error_by_risk(population), **terms)
 
 
-def _transferred(population: Population, k: int) -> Iterator[_Row]:
+def _transfer_rows(population: Population, k: int) -> Iterator[_Row]:
     """Measure what the estimated region of ``k`` texts loses: Theorem "transfer", and with the
     error that the cross-entropy allows in place of a, Corollary "end to end"."""
     ratio, estimate, bound = population.ratio, population.estimate, population.bound
@@ -190,9 +190,9 @@ def _transferred(population: Population, k: int) -> Iterator[_Row]:
             terms["margin"] = (mass - error / delta) / (2 * (delta + tau_error))
         of_removal, of_preservation = transfer(mass, bound, population.pi1)
         if name == "transfer":
-            yield _row("mass", float((best != chosen).mean()), mass, **terms)
-        yield _row(f"{name}_removal", float(removed - removed_hat), of_removal, **terms)
-        yield _row(f"{name}_preservation", float(harm_hat - harm), of_preservation, **terms)
+            yield _bound_row("mass", float((best != chosen).mean()), mass, **terms)
+        yield _bound_row(f"{name}_removal", float(removed - removed_hat), of_removal, **terms)
+        yield _bound_row(f"{name}_preservation", float(harm_hat - harm), of_preservation, **terms)
 
 
 def transfer(mass: float, bound: float, pi1: float) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def highest_spans(
 ) -> list[dict[str, Any]]:
     """Return the ``k`` tokens of highest ``scores`` of the forget texts ``ids``, as rows of the
     table ``spans``. ``places`` says which tokens are scored, by default all but the first."""
-    mask, rows = highest(np.concatenate([np.empty(0, np.float32), *scores]), k), []
+    mask, rows = top_mask(np.concatenate([np.empty(0, np.float32), *scores]), k), []
     masks = np.split(mask, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
     for number, (name, of_text) in enumerate(zip(ids, masks, strict=True)):
         chosen = np.flatnonzero(of_text) + 1 if places is None else places[number][of_text]
@@ -43,7 +43,7 @@ def highest_spans(
     return rows
 
 
-def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
+def top_mask(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
     """Tell which of the scores (tokens,) are among the ``k`` highest, ties by place, and above 0:
     others are as likely in the retain domain."""
     mask = np.zeros(len(flat), dtype=bool)

@@ -14,7 +14,7 @@ from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Mask
 from mamushi.selection.removals import budget_size
-from mamushi_extras.tokens.masks import ScoresByText, digest_of_spans, highest, highest_spans
+from mamushi_extras.tokens.masks import ScoresByText, digest_of_spans, highest_spans, top_mask
 
 EMPTY = np.empty(0, np.float32)
 FORESEEN = "the table predicted says what masking does, where texts are held out"
@@ -53,11 +53,11 @@ def mask_manifest(
     ``groups``; ``also_retain`` the share of the mask that as many of them would have put there."""
     forget = np.asarray(texts.domains == FORGET)
     rows, ids = np.flatnonzero(forget).tolist(), texts.ids[forget].tolist()
-    by_text, retain = _of(scores, forget), _of(scores, ~forget)
+    by_text, retain = _scores_of(scores, forget), _scores_of(scores, ~forget)
     ranked = np.concatenate([EMPTY, *by_text])
     k = budget_size(beta, len(ranked))
     spans = highest_spans(ids, by_text, k, [texts.places_of(row) for row in rows])
-    masked = highest(ranked, k)
+    masked = top_mask(ranked, k)
     count = int(masked.sum())
     threshold = float(ranked[masked].min()) if count else None
     cost: dict[str, float | None] = {"estimate": None, "upper_bound": None}
@@ -67,7 +67,7 @@ def mask_manifest(
         cost = share_bound(np.concatenate([EMPTY, *retain]), threshold, 1.0, by_token)
     share = float(masked.mean()) if count else 1.0
     of_mask = {name: end and min(end / share, 1.0) for name, end in cost.items()}
-    again = [highest(np.concatenate([EMPTY, *_of(refit, forget)]), k) for refit in refits]
+    again = [top_mask(np.concatenate([EMPTY, *_scores_of(refit, forget)]), k) for refit in refits]
     surely = int(np.logical_and.reduce([masked, *again]).sum())
     stable: dict[str, Any] = {"rankings": 1 + len(again), "surely": None, "toss_up": None}
     stable |= {"surely": surely, "toss_up": count - surely} if again else {}
@@ -88,7 +88,7 @@ def mask_manifest(
     }
 
 
-def _of(scores: ScoresByText, chosen: Mask) -> list[NDArray[np.float32]]:
+def _scores_of(scores: ScoresByText, chosen: Mask) -> list[NDArray[np.float32]]:
     """Return the scores of tokens of each text that is ``chosen`` (n,) and scored."""
     pairs = zip(scores, chosen, strict=True)
     return [of_text for of_text, here in pairs if here and of_text is not None]

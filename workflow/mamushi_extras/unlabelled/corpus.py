@@ -81,7 +81,7 @@ class Corpus:
         return order[self.inside[order]]
 
     @cached_property
-    def of_unknown(self) -> DomainShare:
+    def unknown_share(self) -> DomainShare:
         """Estimate the share of the domain in the unknown texts."""
         masks = self.sample, self.unknown, self.keep_sample
         examples, unknown, to_keep = (self.score[mask] for mask in masks)
@@ -91,7 +91,7 @@ class Corpus:
     @cached_property
     def ratio(self) -> Tilt:
         """Fit the ratio of the domain to the unknown texts."""
-        share = self.of_unknown.estimate
+        share = self.unknown_share.estimate
         return Tilt.fit(self.score[self.sample], self.score[self.unknown], share)
 
     @cached_property
@@ -115,7 +115,7 @@ class Corpus:
         """Return the share of the domain in the corpus, with what is known for certain."""
         if self.hits:
             return {**NOTHING, "reason": NO_SAMPLE}
-        of, unknown = self.of_unknown, int(self.unknown.sum())
+        of, unknown = self.unknown_share, int(self.unknown.sum())
         n, known = (self.inside | self.answered).sum(), (self.certain & ~self.unknown).sum()
         ends = (None if of.high is None else of.estimate, of.low, of.high)
         scaled = [None if end is None else (end * unknown + int(known)) / int(n) for end in ends]
@@ -125,7 +125,7 @@ class Corpus:
         """Return the table ``posterior`` of the texts of the table ``scores``."""
         ranks = np.zeros(len(self.ids), dtype=np.int64)
         ranks[self.order] = np.arange(1, len(self.order) + 1)
-        a = max(self.of_unknown.estimate, 1e-6)
+        a = max(self.unknown_share.estimate, 1e-6)
         columns = {
             "id": pa.array(self.ids, pa.string()),
             "domain": scores["domain"],
@@ -144,7 +144,7 @@ class Corpus:
         from below even so."""
         if not k:
             return NOTHING, NOTHING
-        certain, unknown, of = int(self.certain.sum()), int(self.unknown.sum()), self.of_unknown
+        certain, unknown, of = int(self.certain.sum()), int(self.unknown.sum()), self.unknown_share
         # Below the certain ones: unknown texts that score as high as the last.
         above, deep = self.score >= self.score[self.order[k - 1]], k > certain
         sure, not_wanted = min(k, certain) / k, 0.0
@@ -255,7 +255,7 @@ def share_text(share: Mapping[str, Any]) -> str:
     return f"{at} [{low}, {high}]" if share["high"] - share["low"] <= VAGUE else "an unknown share"
 
 
-def described(manifest: Mapping[str, Any]) -> dict[str, str]:
+def cell_notes(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return what is shown of a cell by the manifest of one of its lists, by heads."""
     share, unit = manifest["share"], unit_of(manifest)
     by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"

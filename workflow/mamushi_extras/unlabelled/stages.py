@@ -62,7 +62,7 @@ def corpus_manifest(
     from mamushi.io import paths
     from mamushi.io.files import write_json
     from mamushi.selection.removals import budget_of, digest_of_ids, removal_list, text_digests
-    from mamushi_extras.unlabelled.corpus import described, manifest_of_corpus, read_corpus
+    from mamushi_extras.unlabelled.corpus import cell_notes, manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
     about, beta = parquet.read_metadata(scores), settings.beta
@@ -88,4 +88,4 @@ def corpus_manifest(
         "rows": parquet.read_metadata(duplicates)["rows"],
         "texts_sha256": digest_of_ids(digests),
     }
-    write_json(out, {**manifest, "shown": [*described(manifest).items()]})
+    write_json(out, {**manifest, "shown": [*cell_notes(manifest).items()]})

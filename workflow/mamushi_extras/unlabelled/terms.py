@@ -30,17 +30,17 @@ def read_terms(path: str) -> Callable[[str], bool]:
             # A mark of the byte order stands within a file that was put together of several.
             if expression := re.fullmatch("/(.*)/", line.strip("\ufeff \t")):
                 patterns.append(re.compile(expression[1], re.IGNORECASE))
-            elif term := folded(line):
+            elif term := fold_text(line):
                 left = "" if LETTER.match(term) else rf"(?<!{LETTERS})"
                 goes_on = LETTER.match(term[-1]) or HANGUL.match(term[-1])
                 right = r"(?!\p{M})" if goes_on else rf"(?!{LETTERS})"
                 by_edges[left, right].add(re.escape(term))
     terms = (f"{left}(?:{'|'.join(several)}){right}" for (left, right), several in by_edges.items())
     search = regex.compile("|".join(terms) or "(?!)", regex.V1).search
-    return lambda text: bool(search(folded(text)) or any(one.search(text) for one in patterns))
+    return lambda text: bool(search(fold_text(text)) or any(one.search(text) for one in patterns))
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text after NFKC and folding of case and white space, without signs that nobody
     sees."""
     text = unicodedata.normalize("NFKC", UNSEEN.sub("", unicodedata.normalize("NFKC", text)))

@@ -10,8 +10,8 @@ from sklearn.preprocessing import normalize
 
 from mamushi.data.scripts import space_words
 from mamushi.selection.crossfit import Fit, Task
-from mamushi.selection.linear import decide, logistic
-from mamushi_curate.vectors.word_vectors import hashed
+from mamushi.selection.linear import decide, fit_logistic
+from mamushi_curate.vectors.word_vectors import hash_terms
 
 WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
 
@@ -22,8 +22,8 @@ def count_ngrams(texts: Iterable[str] | None) -> list[sparse.csr_matrix]:
     # A word of one letter is a word. A space behind each, where a script has none.
     of_words = {"token_pattern": r"(?u)\b\w+\b", "preprocessor": lambda t: space_words(t.lower())}
     return [
-        hashed(texts, analyzer="word", ngram_range=WORDS, **of_words),
-        hashed(texts, analyzer="char_wb", ngram_range=CHARACTERS),
+        hash_terms(texts, analyzer="word", ngram_range=WORDS, **of_words),
+        hash_terms(texts, analyzer="char_wb", ngram_range=CHARACTERS),
     ]
 
 
@@ -32,7 +32,7 @@ def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: floa
     rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
     weights = [tfidf(matrix, task.train, (task.train, task.held_out)) for matrix in counts]
     x, unseen = (normalize(sparse.hstack(m, format="csr")) for m in zip(*weights, strict=True))
-    return decide(logistic(x, task.forget[task.train], prior), unseen), {}
+    return decide(fit_logistic(x, task.forget[task.train], prior), unseen), {}
 
 
 def tfidf(

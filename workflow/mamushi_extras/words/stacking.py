@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Task, derive_seed
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.linear import decide, logistic
+from mamushi.selection.linear import decide, fit_logistic
 from mamushi_extras.words.ngrams import tfidf
 
 INNER = 2**32 - 4  # Sets the seed of the inner folds apart from those of other draws.
@@ -31,7 +31,7 @@ def fit_standardised(
     # A constant column says nothing, and is left at zero.
     scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf
     mean, scale = mean.astype(np.float32), scale.astype(np.float32)
-    model = logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
+    model = fit_logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
     return model, mean, scale
 
 
@@ -52,7 +52,7 @@ def stacked_logits(
         train, held = (np.searchsorted(rows, places) for places in (of.train, of.held_out))
         how = (settings["ngrams_prior"], "liblinear", 1e-2)
         for x in weighed:
-            members.append(decide(logistic(x[train], of.forget[of.train], *how), x[held]))
+            members.append(decide(fit_logistic(x[train], of.forget[of.train], *how), x[held]))
         return np.stack(members, axis=1)
 
     return logits
@@ -74,4 +74,4 @@ def combine(scores: Doubles, forget: NDArray[np.bool_], logits: Doubles) -> Doub
     """Calibrate members' ``logits`` (m, k) by a logistic regression on ``scores`` (n, k)."""
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
-    return decide(logistic((scores - mean) / scale, forget, VARIANCE), (logits - mean) / scale)
+    return decide(fit_logistic((scores - mean) / scale, forget, VARIANCE), (logits - mean) / scale)

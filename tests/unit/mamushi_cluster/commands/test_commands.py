@@ -37,7 +37,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         found.append(line[2:])
         return 0
 
-    monkeypatch.setattr(_run, "_wait", wait)
+    monkeypatch.setattr(_run, "_run_snakemake", wait)
     return found
 
 

@@ -17,7 +17,7 @@ def write(spans: Path, out: Path) -> None:
     from mamushi.io.domains import INFERENCE
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_table
-    from mamushi.lm.tokens import masked, read_tokens
+    from mamushi.lm.tokens import mask_spans, read_tokens
     from mamushi_extras.tokens.masks import digest_of_spans
 
     where = paths.wildcards(paths.SPANS, spans.absolute())
@@ -31,7 +31,7 @@ def write(spans: Path, out: Path) -> None:
     if [digests.of(tokens), digests.of(examples), digest_of_spans(masks)] != stored:
         raise UserError("is of another run than its manifest", where=spans, do="run it again")
     read = read_tokens(tokens, examples, INFERENCE, manifest["max_length"])
-    texts = masked(read, masks)
+    texts = mask_spans(read, masks)
     with atomic(out) as draft, draft.open("w", encoding="utf-8") as file:
         for row in range(len(texts)):
             ids, counted = texts[row].tolist(), texts.weights_of(row).tolist()
