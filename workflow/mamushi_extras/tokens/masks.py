@@ -1,6 +1,5 @@
 """Tokens that are left out of a training's loss in the place of whole texts."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
 from mamushi.lm.tokens import TokenSet
+from mamushi.selection.removals import digest_of_ids
 
 ScoresByText = list[NDArray[np.float32] | None]
 """Of each text the scores of its predicted tokens; None where a selector gives none."""
@@ -53,5 +53,4 @@ def top_mask(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
 
 def digest_of_spans(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the SHA-256 of the rows of a table ``spans``, a line each."""
-    lines = (f"{row['id']} {row['start']} {row['stop']}\n" for row in rows)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return digest_of_ids([f"{row['id']} {row['start']} {row['stop']}" for row in rows])

@@ -132,7 +132,7 @@ def token_manifests(
     from mamushi.data.labels import read_texts
     from mamushi.io.files import write_json
     from mamushi.selection.refits import refit_seed
-    from mamushi_extras.tokens.token_ranking import mask_manifest, token_separation
+    from mamushi_extras.tokens.token_ranking import mask_manifests
 
     pool = read_token_pool(examples, tokens, settings.max_length)
     column = parquet.read_table(scores, schemas.TOKEN_SCORES)["score"]
@@ -141,10 +141,9 @@ def token_manifests(
     score = plugin("selector", settings.kind).code.score_tokens
     seeds = [refit_seed(settings.seed, i) for i in range(settings.whole if cross_fitted else 0)]
     refits = [score(pool, settings.settings, seed) for seed in seeds]
-    ranking = (pool.texts, by_text, refits)
     properties = read_texts(examples, pool.texts.ids.tolist(), duplicates)
-    separates = token_separation(*ranking, properties, cross_fitted)
+    known = (properties, settings.budgets, cross_fitted, settings.compared)
     about = settings.model_dump(exclude={"compared", "budgets", "whole"})
-    for path, beta in zip(out, settings.budgets, strict=True):
-        manifest = mask_manifest(*ranking, properties.groups, separates, beta, settings.compared)
+    of_masks = mask_manifests(pool.texts, by_text, refits, *known)
+    for path, beta, manifest in zip(out, settings.budgets, of_masks, strict=True):
         write_json(path, {**about, "beta": beta, **manifest, "provenance": job.origin})
