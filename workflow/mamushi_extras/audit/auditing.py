@@ -9,8 +9,6 @@ The majority of those who say yes or no decides; a text on which they are divide
 passed over, is unsure. Texts behind the last that was answered are as if they had not been drawn.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -31,16 +29,6 @@ QUANTITIES = {
     "before": "of all texts is of the domain",
     "after": "of what is kept is of the domain",
 }
-
-
-def strata_of(ranked: pd.DataFrame) -> pd.DataFrame:
-    """Return the strata of an audit, a row each: how many ``texts`` it has, their ``source``,
-    whether they are ``listed``, and the share of the domain that is ``likely`` in it; from
-    ``stratum``, ``source`` and ``likely`` of single texts."""
-    strata = ranked.groupby("stratum").agg(
-        texts=("source", "size"), source=("source", "first"), likely=("likely", "mean")
-    )
-    return strata.assign(listed=strata["source"] == 0)
 
 
 def stratify(source: Ints, place: Ints | Doubles) -> Ints:
@@ -88,18 +76,12 @@ def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
     return np.asarray(rng.permutation(np.concatenate(drawn)))
 
 
-class AuditEstimate(NamedTuple):
-    value: float
-    low: float
-    high: float
-
-
 def estimates(
     strata: pd.DataFrame, answers: Doubles, rng: np.random.Generator
-) -> dict[str, AuditEstimate]:
-    """Return each of ``QUANTITIES``, with a 95% interval, from ``answers`` (3, h): how many texts
-    of each stratum were read, how many of them are of the domain, and of how many nobody can say.
-    These are left out of the value; each limit takes one for what is worse."""
+) -> dict[str, tuple[float, float, float]]:
+    """Return each of ``QUANTITIES`` with the ends of its 95% interval, from ``answers`` (3, h): how
+    many texts of each stratum were read, how many of them are of the domain, and of how many nobody
+    can say. These are left out of the value; each limit takes one for what is worse."""
     read, yes, unsure = answers
     sizes, listed = strata["texts"].to_numpy(), strata["listed"].to_numpy()
 
@@ -112,29 +94,28 @@ def estimates(
         share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
         return np.asarray(seen + rng.binomial(np.rint(sizes - read).astype(int), share))
 
-    def quantities(of_shares: Doubles, of_recall: Doubles) -> dict[str, Doubles]:
-        """Return ``QUANTITIES`` of numbers of texts (..., h), of which some are for recall."""
-        return {
-            "precision": of_shares[..., listed].sum(-1) / sizes[listed].sum(),
-            "recall": of_recall[..., listed].sum(-1) / of_recall.sum(-1),
-            "before": of_shares.sum(-1) / sizes.sum(),
-            "after": of_shares[..., ~listed].sum(-1) / sizes[~listed].sum(),
-        }
+    def quantities(numbers: Doubles, of_kept: Doubles) -> list[Doubles]:
+        """Return ``QUANTITIES`` of numbers of texts (..., h). Recall is the lower, the fewer listed
+        and the more kept texts are of the domain: it takes numbers ``of_kept`` texts by others."""
+        of_all = np.where(listed, numbers, of_kept)
+        return [
+            numbers[..., listed].sum(-1) / sizes[listed].sum(),
+            of_all[..., listed].sum(-1) / of_all.sum(-1),
+            numbers.sum(-1) / sizes.sum(),
+            numbers[..., ~listed].sum(-1) / sizes[~listed].sum(),
+        ]
 
     low, high = drawn(yes, 0), drawn(yes + unsure, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         numbers = sizes * (yes / (read - unsure))
-        values = quantities(numbers, numbers)
-        # Recall is the lower, the fewer listed and the more kept texts are of the domain.
-        lowest = quantities(low, np.where(listed, low, high))
-        highest = quantities(high, np.where(listed, high, low))
+        ends = quantities(numbers, numbers), quantities(low, high), quantities(high, low)
     return {
-        name: AuditEstimate(
-            float(values[name]),
-            float(np.quantile(np.nan_to_num(lowest[name], nan=0.0), TAIL)),
-            float(np.quantile(np.nan_to_num(highest[name], nan=1.0), 1 - TAIL)),
+        name: (
+            float(value),
+            float(np.quantile(np.nan_to_num(lowest, nan=0.0), TAIL)),
+            float(np.quantile(np.nan_to_num(highest, nan=1.0), 1 - TAIL)),
         )
-        for name in QUANTITIES
+        for name, value, lowest, highest in zip(QUANTITIES, *ends, strict=True)
     }
 
 

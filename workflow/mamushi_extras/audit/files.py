@@ -46,7 +46,10 @@ def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) ->
         copies[row["kept_id"]].append(row["id"])
     texts = read_ranked(place, listed.ids)
     texts["stratum"] = auditing.stratify(texts["source"].to_numpy(), texts["place"].to_numpy())
-    strata = auditing.strata_of(texts)
+    strata = texts.groupby("stratum").agg(
+        texts=("source", "size"), source=("source", "first"), likely=("likely", "mean")
+    )
+    strata["listed"] = strata["source"] == 0
     counts = auditing.allocate(strata, min(size, len(texts)))
     rng = np.random.default_rng(seed)
     drawn = texts.iloc[auditing.sample(texts["stratum"].to_numpy(), counts, rng)]
