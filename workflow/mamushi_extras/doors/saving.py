@@ -26,6 +26,7 @@ from mamushi.selection import linear
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
+from mamushi_curate.listed import read_list
 from mamushi_curate.vectors.word_vectors import WordComponents, fit_components
 from mamushi_extras.doors.scorers import KINDS, VECTORS
 from mamushi_extras.words.ngrams import count_ngrams
@@ -89,28 +90,23 @@ def fit_stack(
 
 def write_scorer(listed: Path, out: Path) -> None:
     """Fit the stack of a list to all texts of its cell, and write it for ``read_scorer``. Raises
-    ``UserError`` for a list that is no run's or is of an earlier one, for another selector, and for
-    vectors that nothing here makes of other texts."""
-    where = paths.wildcards(paths.REMOVAL, listed.absolute())
-    if where is None:
-        do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
-        raise UserError("is no list of a run", where=listed, do=do)
-    patterns = (paths.SCORES, paths.EXAMPLES, paths.EMBEDDINGS, paths.MODEL_CARD)
-    scores, examples, embeddings, card = (paths.under(pattern=p, **where) for p in patterns)
-    listing, ranked = read_metadata(listed), read_metadata(scores)
-    settings = ranked["provenance"]["settings"]
-    embedded = ranked["embedded"]
+    ``UserError`` as ``read_list`` and ``of_run``, for another selector, and for vectors that are of
+    another run or that nothing here makes of other texts."""
+    this_list = read_list(listed)
+    examples, place = this_list.of_run("examples"), this_list.place or {}
+    patterns = (paths.SCORES, paths.EMBEDDINGS, paths.MODEL_CARD)
+    scores, embeddings, card = (paths.under(pattern=p, **place) for p in patterns)
+    ranked, rows = read_metadata(scores), this_list.rows or {}
+    settings, embedded = ranked["provenance"]["settings"], ranked["embedded"]
     how, inputs = embedded["settings"]["embedding"], embedded["inputs"]
     is_chat = CHATS in pq.read_schema(examples).names
     is_made = "words" in how or ("pooling" in how and "trained" not in inputs and not is_chat)
     if settings["kind"] != "stack" or not is_made or ranked.get("windows"):
         do = "rank whole texts with the selector stack, by words alone or by a model as it is"
         raise UserError("is no ranking that scores other texts", where=listed, do=do)
-    made_from = {
-        examples: listing["provenance"]["inputs"]["examples"],
-        embeddings: ranked["provenance"]["inputs"]["embeddings"],
-        **({} if "words" in how else {card: inputs["model_card"]}),
-    }
+    made_from = {embeddings: ranked["provenance"]["inputs"]["embeddings"]}
+    if "words" not in how:
+        made_from[card] = inputs["model_card"]
     for path, digest in made_from.items():
         if digests.of(path) != digest:
             do = "put the file of this run back, or rank again"
@@ -128,11 +124,10 @@ def write_scorer(listed: Path, out: Path) -> None:
         pooled |= {name: model[name] for name in ("revision", "source")}
     with located(listed):
         weights = fit_stack(pool, components, settings["settings"], settings["seed"])
-    rows = listing["rows"]
     # What is read of a row, where nothing else is known.
     read = {"text": rows.get("text") or "text", "part": rows.get("part") or "whole"}
     origin = provenance(settings, examples=examples, embeddings=embeddings)
-    scorer = {"selector": where["selector"], **read, "vectors": pooled}
+    scorer = {"selector": place["selector"], **read, "vectors": pooled}
     save_scorer(out, weights, {"scorer": scorer, "provenance": origin})
 
 

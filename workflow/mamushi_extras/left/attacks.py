@@ -175,22 +175,20 @@ def membership_rows(cohort: Cohort, names: Sequence[str]) -> Iterator[dict[str, 
             listed = cohort.listed(texts["id"], arm.selector, arm.beta)
             sets = {"removed": ranked & listed, "kept": ranked & ~listed}
         for (members, inside), attack, measure in product(sets.items(), WHY_NOT, MEASURES):
-            row = {**cohort.cell, **columns_of(arm), "members": members, "attack": attack}
             # Seeds may remove other numbers of texts: the least of them.
-            row |= {"texts": int(inside.sum(axis=1).min()), "others": others, "seeds": seeds}
-            row |= {"measure": measure}
-            fewest = MEASURES[measure][2]
+            count, fewest = int(inside.sum(axis=1).min()), MEASURES[measure][2]
             if attack not in scores:
-                row["why"] = WHY_NOT[attack]
-            elif row["texts"] < FEWEST_TEXTS or others < fewest:
-                row["why"] = f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"
+                told: dict[str, Any] = {"why": WHY_NOT[attack]}
+            elif count < FEWEST_TEXTS or others < fewest:
+                told = {"why": f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"}
             else:
                 told = compare(scores[attack], gold_scores[attack], inside, ~ranked, measure)
                 if seeds == 1:
-                    names = ("value", "gold", "difference")
-                    told = {name: told[name] for name in names} | {"why": ONE_SEED}
-                row |= told
-            yield row
+                    told = {of: told[of] for of in ("value", "gold", "difference")}
+                    told["why"] = ONE_SEED
+            about = {**cohort.cell, **columns_of(arm), "members": members, "attack": attack}
+            counts = {"texts": count, "others": others, "seeds": seeds}
+            yield {**about, "measure": measure, **counts, **told}
 
 
 def attack_scores(name: str, means: Mapping[str, Floats], ranked: Mask) -> dict[str, Floats]:
