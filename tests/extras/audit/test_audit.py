@@ -15,8 +15,7 @@ from mamushi.io import schemas
 from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json, write_json
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.audit.auditing import merge
-from mamushi_extras.audit.files import ONE_READER
+from mamushi_extras.audit.auditing import ONE_READER, merge
 from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command, link
 

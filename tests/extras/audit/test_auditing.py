@@ -8,8 +8,8 @@ from scipy.stats import hypergeom
 from mamushi_extras.audit.auditing import (
     STRATUM_FLOOR,
     allocate,
-    estimates,
-    sample,
+    draw_sample,
+    estimate,
     stratify,
 )
 
@@ -36,7 +36,7 @@ def test_no_allocation_narrows_more_and_none_leaves_a_stratum_out() -> None:
     assert given.argmax() == 3
 
     def width(counts: np.ndarray) -> float:
-        told = estimates(WORLD, np.array([counts, counts * WORLD["likely"], 0 * counts]), rng())
+        told = estimate(WORLD, np.array([counts, counts * WORLD["likely"], 0 * counts]), rng())
         return sum((told[name][2] - told[name][1]) ** 2 for name in ("precision", "recall"))
 
     assert allocate(WORLD, 99_999).tolist() == WORLD["texts"].tolist()
@@ -50,7 +50,7 @@ def test_in_one_stratum_the_limits_are_the_exact_ones(yes: int) -> None:
     """Of all K that a sample of 20 of 200 texts does not refute at 2.5% on either side; a stratum
     that was read whole is known."""
     listed = found((200, True, 0.5), (50, False, 0.0))
-    told = estimates(listed, answered([20, 50], [yes, 10]), rng())
+    told = estimate(listed, answered([20, 50], [yes, 10]), rng())
     assert told["after"] == (0.2, 0.2, 0.2)
     value, *limits = told["precision"]
     every = np.arange(201)
@@ -62,9 +62,9 @@ def test_in_one_stratum_the_limits_are_the_exact_ones(yes: int) -> None:
 
 def test_an_unsure_text_widens_on_both_sides_and_moves_nothing() -> None:
     read, yes = [40, 40, 40, 80], [38, 30, 4, 0]
-    sure = estimates(WORLD, answered(read, yes), rng())
+    sure = estimate(WORLD, answered(read, yes), rng())
     # The same share of yes among those that somebody can say.
-    unsure = estimates(WORLD, answered([n + 4 for n in read], yes, [4] * 4), rng())
+    unsure = estimate(WORLD, answered([n + 4 for n in read], yes, [4] * 4), rng())
     for name, (value, low, high) in sure.items():
         assert unsure[name][0] == value
         assert unsure[name][1] < low + 0.01
@@ -85,9 +85,9 @@ def test_the_intervals_hold_where_little_is_there_and_the_ranks_are_bad() -> Non
     world = ranked.mean().assign(listed=ranked["listed"].all(), texts=ranked.size())
     counts, held = allocate(world, 100), []
     for seed in range(200):
-        drawn = sample(codes, counts, rng(seed))
+        drawn = draw_sample(codes, counts, rng(seed))
         yes = np.bincount(codes[drawn], weights=of_domain[drawn], minlength=5)
-        told = estimates(world, answered(counts.tolist(), yes.tolist()), rng(seed))
+        told = estimate(world, answered(counts.tolist(), yes.tolist()), rng(seed))
         true = {"precision": 0.5, "recall": 0.5, "after": 50 / 9900}
         held.append([told[name][1] <= share <= told[name][2] for name, share in true.items()])
     assert np.mean(held, axis=0).min() >= 0.93

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mamushi_extras.unlabelled.terms import read_terms
+from mamushi_extras.unlabelled.like import read_terms
 
 FOUND = {
     "between other characters": ("毒品", "有人卖毒品给学生"),

@@ -1,7 +1,10 @@
 """A corpus in which nobody marked the domain: its texts, examples of the domain in another table or
 the hits of a blocklist, and texts that are known to be wanted."""
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -11,12 +14,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import regex
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from mamushi.data.duplicates import Duplicates, find_duplicates, folded_text
 from mamushi.data.raw import Raw, Rows
-from mamushi.errors import UserError
+from mamushi.data.scripts import LETTER, UNSPACED
+from mamushi.errors import UserError, located
 from mamushi.io.domains import INFERENCE, TURNS
 from mamushi.io.files import sha256
 from mamushi_curate.tables.conversations import Conversations
@@ -24,7 +29,6 @@ from mamushi_curate.tables.lines import check_text
 from mamushi_curate.tables.readers import read_file_columns
 from mamushi_curate.tables.rows import read_raw
 from mamushi_extras.audit.answers import ANSWERED, NO
-from mamushi_extras.unlabelled.terms import read_terms
 
 EXAMPLE, WANTED = "example", "wanted"
 GIVEN = "_given"
@@ -35,6 +39,10 @@ KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
 FEWEST_EXAMPLES = 20  # With so many, the share of the domain in a list is known to 44 points.
 MOST_HIT = 0.5  # Of the corpus, what a blocklist may hit.
+LETTERS = rf"[[\w\p{{M}}\p{{N}}]--{UNSPACED}]"
+"""What a word is made of where it has an edge."""
+HANGUL = regex.compile(r"\p{Hangul}")
+UNSEEN = regex.compile(r"[\p{Cf}\p{Default_Ignorable_Code_Point}]")
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,35 @@ def mark_hits(raw: Raw, settings: Mapping[str, Any]) -> Raw:
             do = f"give terms that hit {FEWEST_EXAMPLES} texts to {MOST_HIT:.0%} of them"
             raise UserError(f"hits {hits:,} of {len(corpus):,} texts", where=path, do=do)
     return raw
+
+
+def read_terms(path: str) -> Callable[[str], bool]:
+    """Return what says of a text whether it has a term of a file: a term or /regular expression/ a
+    line. A term is found in any case, in full-width and other forms of its letters (NFKC), and
+    where signs that nobody sees stand in it, as a whole word. Scripts without spaces have no edge
+    of a word, and behind a term in Hangul a word may go on. An expression is applied to the text as
+    it is."""
+    by_edges, patterns = defaultdict[tuple[str, str], set[str]](set), list[re.Pattern[str]]()
+    with located(path):
+        for line in Path(path).read_text(encoding="utf-8-sig").splitlines():
+            # A mark of the byte order stands within a file that was put together of several.
+            if expression := re.fullmatch("/(.*)/", line.strip("\ufeff \t")):
+                patterns.append(re.compile(expression[1], re.IGNORECASE))
+            elif term := fold_text(line):
+                left = "" if LETTER.match(term) else rf"(?<!{LETTERS})"
+                goes_on = LETTER.match(term[-1]) or HANGUL.match(term[-1])
+                right = r"(?!\p{M})" if goes_on else rf"(?!{LETTERS})"
+                by_edges[left, right].add(re.escape(term))
+    terms = (f"{left}(?:{'|'.join(several)}){right}" for (left, right), several in by_edges.items())
+    search = regex.compile("|".join(terms) or "(?!)", regex.V1).search
+    return lambda text: bool(search(fold_text(text)) or any(one.search(text) for one in patterns))
+
+
+def fold_text(text: str) -> str:
+    """Return a text after NFKC and folding of case and white space, without signs that nobody
+    sees."""
+    text = unicodedata.normalize("NFKC", UNSEEN.sub("", unicodedata.normalize("NFKC", text)))
+    return " ".join(unicodedata.normalize("NFKC", text.casefold()).split())
 
 
 def read_beside(settings: Mapping[str, Any]) -> pd.DataFrame:

@@ -20,13 +20,11 @@ class Windows(Section):
 
 def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Divide the documents of a table into windows."""
+    if not settings.get("windows"):
+        return {}
+    from mamushi_extras.windows.windows import divide
 
-    def divide(raw: Any, settings: Mapping[str, Any]) -> Any:
-        from mamushi_extras.windows.windows import divide
-
-        return divide(raw, settings["windows"], not is_unlabelled(settings))
-
-    return {"divide": divide} if settings.get("windows") else {}
+    return {"divide": lambda raw, of: divide(raw, of["windows"], not is_unlabelled(of))}
 
 
 def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Any:

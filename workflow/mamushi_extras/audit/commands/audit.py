@@ -33,7 +33,7 @@ def run(
     :param seed: Of the sample.
     :param out: Folder of the audit.
     """
-    from mamushi_extras.audit.files import draw_audit, merge_answers
+    from mamushi_extras.audit.auditing import draw_audit, merge_answers
 
     if list is None and merge:
         return 0, merge_answers(out, merge)
