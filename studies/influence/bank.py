@@ -2,10 +2,11 @@
 
     python -m studies.influence.bank results jigsaw --seeds 3 4 5 6 7 --arms judged --out bank
 
-The workflow has made the texts and tokens of families.yaml. Blocks below the trained ones never
-move, so that their output is computed once for all seeds and models. Each model becomes a Parquet
-file ``{out}/{dataset}/seed{n}/{arm}.parquet`` with a row for every held-out text: its predicted
-tokens, its NLL, the deep one, and that after relearning. A file that is there is kept.
+The workflow has made the texts and tokens of families.yaml. A seed draws its texts from both
+training sections; held-out texts are the same for all. Blocks below the trained ones never move, so
+that their output is computed once for all seeds and models. Each model becomes a Parquet file
+``{out}/{dataset}/seed{n}/{arm}.parquet`` with a row for every held-out text: its predicted tokens,
+its NLL, the deep one, and that after relearning. A file that is there is kept.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from mamushi.lm.batches import steps
 from mamushi.lm.embed import embed
 from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
-from mamushi.lm.perplexity import text_nll
+from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, concat, keep_spans, mask_spans, mass, read_tokens, subset
 from mamushi.lm.training import Objective, Updated, finetune
@@ -41,8 +42,8 @@ from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
 from mamushi.unlearning.loop import Unlearning, steps_of
-from mamushi_extras.edits.head import lay_over
-from mamushi_extras.effects.raking import LogitTable, plan_raking
+from mamushi_extras.edits.head import HeadEdit, lay_over
+from mamushi_extras.effects.raking import LogitTables, plan_rakings
 from mamushi_extras.influence.measuring import (
     InfluenceMeter,
     draw_targets,
@@ -76,44 +77,53 @@ TRAINING: dict[str, Any] = {
     "batch_tokens": BATCH_TOKENS,
     "checkpoint_seconds": 1e9,
 }
-RANKED, HELD_OUT, POINTS = {FORGET: 192, RETAIN: 384}, {FORGET: 350, RETAIN: 250}, 3
+RANKED, CONTAMINATING = {FORGET: 192, RETAIN: 384}, {FORGET: 350, RETAIN: 400}
+HELD_OUT, POINTS = {FORGET: 350, RETAIN: 350}, 3
 TARGETS, FEW = 200, 16
 """Texts of either domain whose NLL the directions are of, and other forget texts to relearn on."""
 RELEARNING = {"steps": [8], "batch_size": 8, "learning_rate": 1e-4}
 MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
 BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
 UNLEARNERS, PASSES = ("neggrad_plus", "salun"), 1
-EMBEDDED = ("mamushi", "lr_cos", "stack")
+EMBEDDED = ("mamushi", "lr_cos", "stack", "cross_entropy_stack")
 """Selectors that read vectors."""
+LIKELIHOODS = ("cross_entropy", "cross_entropy_mean", "cross_entropy_stack", "halves")
+"""Selectors that read models' own likelihoods."""
+HARM, HOTTER = 0.005, 1.02
+"""Nats a token that a temperature may cost retain texts that no model saw, and its steps."""
 
 
-def drawn(texts: TokenSet, counts: Mapping[str, int]) -> TokenSet:
-    """Draw so many texts of each domain, the same ones in every process."""
-    rows = [
-        np.random.default_rng(0).permutation(np.flatnonzero(texts.domains == domain))[:count]
-        for domain, count in counts.items()
-    ]
-    return subset(texts, np.sort(np.concatenate(rows)))
+def draws(texts: TokenSet, *counts: Mapping[str, int], seed: int = 0) -> list[TokenSet]:
+    """Draw sets of so many texts of each domain by the seed alone, none of them twice."""
+    orders = {
+        domain: np.random.default_rng(seed).permutation(np.flatnonzero(texts.domains == domain))
+        for domain in counts[0]
+    }
+    sets = []
+    for of_set in counts:
+        rows = [orders[domain][:count] for domain, count in of_set.items()]
+        orders = {domain: orders[domain][count:] for domain, count in of_set.items()}
+        sets.append(subset(texts, np.sort(np.concatenate(rows))))
+    return sets
 
 
 class Bank:
-    """The texts of a corpus, those that are ranked, others of both domains and held-out ones, and a
-    model that can be put back to where it started."""
+    """The texts of a corpus, of a seed those that are ranked and others of both domains, the
+    held-out ones of all, and a model that can be put back to where it started."""
 
     def __init__(self, results: Path, dataset: str, out: Path, epochs: int) -> None:
         self.folder, data = out / dataset, results / "data" / dataset
         files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
-        inference, self.contamination, held_out = (
+        inference, contamination, held_out = (
             read_tokens(*files, section, LENGTH)
             for section in (INFERENCE, CONTAMINATION, EVALUATION)
         )
-        self.ranked, self.held_out = drawn(inference, RANKED), drawn(held_out, HELD_OUT)
+        self.pool, (self.held_out,) = concat([inference, contamination]), draws(held_out, HELD_OUT)
         table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
         self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
-        self.forget = self.ranked.domains == FORGET
         self.training = {**TRAINING, "epochs": epochs}
-        forget = subset(self.ranked, np.flatnonzero(self.forget))
-        self.raking = plan_raking(self.held_out, forget, BATCH_TOKENS)
+        # One distribution for all draws of texts.
+        self.rakings = plan_rakings(self.held_out, self.pool, BATCH_TOKENS)
         device.seed_torch(0)
         self.accelerator = device.accelerator("bf16")
         card = results / "base" / MODEL / "card.json"
@@ -122,12 +132,17 @@ class Bank:
         )
         self.tokenizer = open_tokenizer(card)
         # What the blocks below the trained ones make of all texts, computed once.
-        texts = concat([self.ranked, self.contamination, self.held_out])
+        texts = concat([self.pool, self.held_out])
         blocks, trunk = self.training["trained_blocks"], self.folder / "trunk"
         use_states(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}
+
+    def draw(self, seed: int) -> None:
+        """Draw the texts of a seed."""
+        self.ranked, self.contamination = draws(self.pool, RANKED, CONTAMINATING, seed=seed)
+        self.forget = self.ranked.domains == FORGET
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -218,17 +233,39 @@ class Bank:
     def edited(self, seed: int, unlearner: str) -> Iterator[None]:
         """Within the block, the logits of the model as it is are edited to unlearn all forget
         texts."""
-        texts = [subset(self.ranked, np.flatnonzero(self.forget == of)) for of in (True, False)]
-        plug_in = plugin("unlearner", unlearner)
-        options = {"seed": seed, "accelerator": self.accelerator, "batch_tokens": BATCH_TOKENS}
         head = self.model.get_output_embeddings()
         name = next(name for name, module in self.model.named_modules() if module is head)
-        edited = plug_in.code.edit(self.model, *texts, plug_in.defaults, **options)
-        lay_over(self.model, edited.edit)
         try:
+            if unlearner == "temperature":
+                self.heat(head, name)
+            else:
+                texts = [
+                    subset(self.ranked, np.flatnonzero(self.forget == of)) for of in (True, False)
+                ]
+                plug_in = plugin("unlearner", unlearner)
+                options = {"seed": seed, "accelerator": self.accelerator}
+                options |= {"batch_tokens": BATCH_TOKENS}
+                edited = plug_in.code.edit(self.model, *texts, plug_in.defaults, **options)
+                lay_over(self.model, edited.edit)
             yield
         finally:
             self.model.set_submodule(name, head)
+
+    def heat(self, head: torch.nn.Module, name: str) -> None:
+        """Divide the logits by the largest temperature that costs retain texts that the model has
+        not seen at most ``HARM`` nats a token."""
+        texts = subset(self.contamination, np.flatnonzero(self.contamination.domains == RETAIN))
+
+        def nll(temperature: float) -> float:
+            self.model.set_submodule(name, head)
+            if temperature > 1:
+                lay_over(self.model, HeadEdit({}, 1.0, temperature))
+            return float(token_nll(self.model, texts, BATCH_TOKENS, self.accelerator).mean())
+
+        least, temperature = nll(1.0), 1.0
+        while nll(temperature * HOTTER) < least + HARM:
+            temperature *= HOTTER
+        print(f"temperature {temperature:.3f}, retain {nll(temperature) - least:+.4f}", flush=True)
 
     def targets(self, seed: int, most: int = TARGETS) -> dict[str, TokenSet]:
         """Draw the texts of which the directions are."""
@@ -236,10 +273,8 @@ class Bank:
 
     def measure(self, seed: int) -> dict[str, Any]:
         """Return the columns of a model's file; relearning changes the model."""
-        reader = self.raking and LogitTable(self.raking, self.held_out, self.accelerator)
+        reader = LogitTables(self.rakings, len(self.held_out), self.accelerator)
         nll = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator, reader)
-        forget = np.flatnonzero(self.held_out.domains == FORGET)
-        forget_texts = subset(self.held_out, forget)
         taken = set(self.targets(seed)[FORGET].ids.tolist())
         free = [
             row
@@ -247,7 +282,7 @@ class Bank:
             if self.contamination.ids[row] not in taken
         ]
         few = subset(self.contamination, np.random.default_rng(seed).permutation(free)[:FEW])
-        two = drawn(self.held_out, {FORGET: 1, RETAIN: 1})
+        (two,) = draws(self.held_out, {FORGET: 1, RETAIN: 1})
         relearn(
             self.model,
             few,
@@ -257,8 +292,7 @@ class Bank:
             accelerator=self.accelerator,
             batch_tokens=BATCH_TOKENS,
         )
-        after = np.full(len(self.held_out), np.nan)
-        after[forget] = text_nll(self.model, forget_texts, BATCH_TOKENS, self.accelerator).nll
+        after = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator).nll
         return {
             "id": self.held_out.ids,
             "forget": self.held_out.domains == FORGET,
@@ -276,6 +310,13 @@ class Cell:
         self.bank, self.seed = bank, seed
         self.folder = bank.folder / f"seed{seed}"
         self.folder.mkdir(parents=True, exist_ok=True)
+        bank.draw(seed)
+
+    def likelihoods(self, name: str) -> list[NDArray[np.float64]]:
+        """Return of each text's predicted tokens by how much its NLL is lower under models that saw
+        other forget texts than under those that saw none."""
+        of_tokens = load_file(self.folder / f"{name}.safetensors")["difference"]
+        return split_by_text(of_tokens, self.bank.ranked)
 
     @cached_property
     def influence(self) -> list[NDArray[np.float32]]:
@@ -297,6 +338,16 @@ class Cell:
         """Return the scores of the ranked texts (n,)."""
         if name == "influence":
             return np.array([values.sum(dtype=np.float64) for values in self.influence])
+        if name == "longest":
+            return self.bank.ranked.counted.astype(np.float64)
+        if name == "cross_entropy_stack":
+            both = [self.score_texts(of) for of in ("cross_entropy", "stack")]
+            return sum((of - of.mean()) / of.std() for of in both)
+        if name in LIKELIHOODS:
+            of_texts = self.likelihoods("halves" if name == "halves" else "cross_entropy")
+            sums = np.array([values.sum() for values in of_texts])
+            tokens = np.maximum(self.bank.ranked.counted, 1)
+            return sums / tokens if name == "cross_entropy_mean" else sums
         settings = {**plugin("selector", name).defaults, **(MAMUSHI if name == "mamushi" else {})}
         return np.asarray(score_pool(name, self.pool(name), settings, self.seed).scores)
 
@@ -304,6 +355,8 @@ class Cell:
         """Return the scores of each text's predicted tokens."""
         if name == "influence":
             return list(self.influence)
+        if name == "cross_entropy":
+            return [of_text.astype(np.float32) for of_text in self.likelihoods(name)]
         pool = TokenPool(self.bank.ranked, self.bank.contamination)
         settings = dict(plugin("selector", name).defaults)
         return plugin("selector", name).code.score_tokens(pool, settings, self.seed)
@@ -313,7 +366,12 @@ class Cell:
         ids = self.bank.ranked.ids[self.bank.forget].astype(str)
         if arm in (BETA0, GOLD, WHOLE):
             return [] if arm == BETA0 else ids.tolist()
-        _, name, beta = arm.split("-")
+        unit, name, beta = arm.split("-")
+        if unit == "retain":
+            # As many random retain texts as half of the forget ones.
+            retain = self.bank.ranked.ids[~self.bank.forget].astype(str)
+            order = np.random.default_rng(self.seed).permutation(retain)
+            return order[: budget_size(float(beta), len(ids))].tolist()
         scores = self.score_texts(name)[self.bank.forget]
         first = np.argsort(-scores, kind="stable")[: budget_size(float(beta), len(ids))]
         return ids[first].tolist()
@@ -343,9 +401,31 @@ class Cell:
             )
             bank.train(self.seed, bank.ranked, None, meter.updated)
             meter.path.replace(slopes)
-        elif name in EMBEDDED and not vectors.is_file():
+        needed = [name] if name in (*EMBEDDED, *LIKELIHOODS) else []
+        if needed and name != "halves" and not vectors.is_file():
             bank.train(self.seed, bank.contamination)
             save_file({"embeddings": bank.embeddings()}, vectors)
+            seen = self.nll()
+            retain = np.flatnonzero(bank.contamination.domains == RETAIN)
+            bank.train(self.seed, subset(bank.contamination, retain))
+            file = self.folder / "cross_entropy.safetensors"
+            save_file({"difference": self.nll() - seen}, file)
+        file = self.folder / "halves.safetensors"
+        if name == "halves" and not file.is_file():
+            half = np.random.default_rng(self.seed).permutation(len(bank.ranked)) % 2
+            self.bank.without(self.seed, bank.ranked.ids[bank.forget].astype(str).tolist())
+            difference = self.nll()
+            for of in (0, 1):
+                listed = bank.ranked.ids[bank.forget & (half == of)].astype(str)
+                bank.without(self.seed, listed.tolist())
+                inside = np.repeat(half == of, bank.ranked.counted)
+                difference[inside] -= self.nll()[inside]
+            save_file({"difference": difference}, file)
+
+    def nll(self) -> Doubles:
+        """Return the NLL of the ranked texts' predicted tokens under the model as it is."""
+        bank = self.bank
+        return token_nll(bank.model, bank.ranked, BATCH_TOKENS, bank.accelerator)
 
     def unlearned(self, listed: str) -> TokenSet:
         """Return the texts to unlearn, or those with a token to unlearn."""
@@ -380,31 +460,39 @@ class Cell:
         print(f"{path} trained {cpu[0]:.1f} measured {cpu[1]:.1f} CPU s, {wall:.1f} s", flush=True)
 
 
-COMPARED = [
-    BETA0,
-    GOLD,
-    "texts-random-0.50",
-    "texts-influence-0.50",
-    "tokens-token_unigram-0.10",
-    "tokens-influence-0.10",
-]
 ARMS = {
-    "judged": [*COMPARED, "texts-mamushi-0.50"],
-    "untrained": ["edit-logit_bias", "edit-tilt"],
+    "judged": [
+        BETA0,
+        GOLD,
+        "texts-random-0.50",
+        "texts-stack-0.50",
+        "texts-mamushi-0.50",
+        "texts-influence-0.50",
+        "texts-cross_entropy-0.50",
+        "retain-random-0.50",
+        "texts-longest-0.50",
+        "texts-halves-0.50",
+        "tokens-token_unigram-0.10",
+        "tokens-influence-0.10",
+        "tokens-cross_entropy-0.10",
+    ],
+    "variants": ["texts-cross_entropy_mean-0.50", "texts-cross_entropy_stack-0.50"],
+    "untrained": ["edit-temperature", "edit-logit_bias", "edit-tilt"],
     "unlearned": [
         f"{unlearner}-{listed}"
         for unlearner in UNLEARNERS
         for listed in ("tokens-influence-0.10", "texts-influence-0.50", WHOLE)
     ],
     "further": [
+        "texts-cross_entropy-0.25",
+        "tokens-cross_entropy-0.25",
         "tokens-influence-0.25",
-        "tokens-influence-0.05",
-        "texts-influence-0.25",
-        "texts-stack-0.50",
+        "texts-cross_entropy-0.10",
+        "tokens-cross_entropy-0.05",
     ],
 }
-"""What claims judge, edits of the logits, what is unlearned and not retrained, other budgets and
-`rank`'s default."""
+"""What claims judge, other ways to read the models' likelihoods, edits of the logits, what is
+unlearned and not retrained, and other budgets."""
 
 
 def main() -> None:

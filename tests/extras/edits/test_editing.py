@@ -105,7 +105,7 @@ def test_losses_are_those_of_the_models_own_logits_and_the_stored_edit(
     assert np.abs(read.nll - text_nll(plain, RETAIN, 64, CPU).nll).max() > 1
     batch = batch_of(RETAIN, np.arange(3), CPU.device, shared=True)
     columns, chosen = torch.tensor([3, 7, 40]), torch.tensor([0, 4])
-    nll, table = batch_nll_and_logits(laid_over, batch, chosen, columns)
+    nll, (table,) = batch_nll_and_logits(laid_over, batch, (chosen, columns))
     torch.testing.assert_close(nll, batch_nll(laid_over, batch))
     every = torch.cat([z[:-1] for z in by_hand[:3]])
     torch.testing.assert_close(table.double(), every[chosen][:, columns], rtol=1e-5, atol=1e-5)

@@ -18,9 +18,11 @@ from tests.support.score_files import domains, unknown_texts, write_examples
 
 N, RANKED, MARGIN = 240, 40, 0.02
 AT = {"dataset": "d", "model": "m"}
-SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1}
+SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1, "worse": 0.0}
 COST = {"ours": 0.2}
-DEEP = {"random": 0.3, "random_2": 0.1, "ours": 0.0, "back": 0.6}
+WORSE = {"worse": 0.1}
+"""Nats by which all texts lose: no property of the forget domain."""
+DEEP = {"random": 0.3, "random_2": 0.1, "ours": 0.0, "back": 0.6, "worse": 0.0}
 """Share that is recovered of the gap without word frequencies, which is a quarter of the whole."""
 GRID: dict[str, Any] = {
     "datasets": ["d"], "models": ["m"], "budgets": [0.5], "selectors": list(SHARE),
@@ -30,7 +32,7 @@ GRID: dict[str, Any] = {
 def write_run(folder: Path, seeds: range) -> None:
     """Write models that recover ``SHARE`` of a gap, at a ``COST`` of retain texts of the topic `b`,
     in nats, and the lists of ``ours``."""
-    rng, drawn = np.random.default_rng(0), np.random.default_rng(3)
+    rng, drawn = np.random.default_rng(1), np.random.default_rng(3)
     ids, forget = [f"t{i:03d}" for i in range(N)], np.arange(N) % 2 == 0
     topic = np.array(["a" if i % 4 < 2 else "b" for i in range(N)])
     # Threads of three texts of a domain; the last half has none.
@@ -57,13 +59,14 @@ def write_run(folder: Path, seeds: range) -> None:
         changes = {"beta0": (0.0 * opens, 0.0), "gold": (opens, 1.0)}
         for name, share in SHARE.items():
             change = share * opens + (~forget & (topic == "b")) * COST.get(name, 0.0)
+            change += WORSE.get(name, 0.0)
             changes[f"retrained/{name}/beta0.50"] = change + 0.01 * rng.normal(), DEEP[name]
         for arm, (change, of_deep) in changes.items():
             at = {**AT, "seed": seed, "arm": arm}
             nll = (base + 0.05 * seed + change + 0.02 * rng.normal(size=N)) * tokens
             deep = (base + of_deep * opens / 4 + 0.02 * drawn.normal(size=N)) * tokens
-            # Every fourth text is sampled.
-            sampled = np.where(np.arange(N) % 4 == 0, deep, np.nan)
+            # Half of either domain is sampled.
+            sampled = np.where(np.arange(N) % 4 < 2, deep, np.nan)
             raked = pa.array(sampled, mask=np.isnan(sampled))
             columns = {"id": ids, "tokens": tokens, "nll": nll, "deep": raked}
             write_table(paths.under(folder, paths.NLL, **at), schemas.NLL, columns)
@@ -87,22 +90,28 @@ def made(folder: Path, seeds: range) -> tuple[list[dict[str, Any]], list[dict[st
 def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> None:
     write_run(tmp_path, range(seeds))
     rows = {row["selector"]: row for row in made(tmp_path, range(seeds))[0]}
-    assert list(rows) == ["random", "ours", "back"]
-    ours, chance, back = rows["ours"], rows["random"], rows["back"]
+    assert list(rows) == ["random", "ours", "back", "worse"]
+    ours, chance, back, worse = rows["ours"], rows["random"], rows["back"], rows["worse"]
     # Both lists of chance are one selector, and what it is compared with.
     assert (chance["lists"], ours["lists"], "recovered_vs_random" in chance) == (2, 1, False)
-    for row, share in ((ours, 0.8), (chance, 0.4), (back, 0.1)):
+    # What it costs retain texts is taken off: 0.1 of 0.4 nats, or all.
+    for row, share in ((ours, 0.55), (chance, 0.4), (back, 0.1), (worse, 0.0)):
+        assert row["recovered_net_low"] < share < row["recovered_net_high"]
+        assert row["recovered_net"] == pytest.approx(share, abs=0.06)
+        assert row["recovered_net_gap"] == pytest.approx(0.4, abs=0.02)
+    for row, share in ((ours, 0.8), (chance, 0.4), (back, 0.1), (worse, 0.25)):
         assert row["recovered_low"] < share < row["recovered_high"]
         assert row["recovered"] == pytest.approx(share, abs=0.06)
         assert (row["steps"], row["equal_steps"], row["withheld"]) == ("aligned", True, None)
     for row, share in ((ours, 0.0), (chance, 0.2), (back, 0.6)):
         assert row["deep_low"] < share < row["deep_high"]
+        assert row["deep_net_low"] < share < row["deep_net_high"]
         assert row["deep_gap"] == pytest.approx(0.1, abs=0.01) and row["deep_withheld"] is None
         assert 0 < row["deep_gap_low"] < row["deep_gap"] < row["deep_gap_high"]
     assert ours["deep_vs_random_high"] < 0 < back["deep_vs_random_low"]
     assert ours["recovered_vs_random_low"] > 0 > back["recovered_vs_random_high"]
     assert ours["p"] <= ours["p_holm"] < 0.05
-    assert ours["comparisons"] == 2
+    assert ours["comparisons"] == 3
     assert (ours["non_inferior"], ours["retain_change"]) == ("no", pytest.approx(0.1, abs=0.03))
     assert chance["non_inferior"] in ("yes", "cannot be told") and chance["retain_margin"] == MARGIN
     assert seeds != 3 or not ours["pooled"]

@@ -7,8 +7,8 @@ import torch
 
 from mamushi.lm import device
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import TokenSet, offsets_of
-from mamushi_extras.effects.raking import FEWEST, LogitTable, plan_raking, raked_nll
+from mamushi.lm.tokens import TokenSet, concat, offsets_of
+from mamushi_extras.effects.raking import FEWEST, LogitTables, plan_rakings, raked_nll
 from tests.support.models import VOCABULARY, model
 
 CPU = device.accelerator("fp32")
@@ -35,14 +35,15 @@ def drawn(texts: int, length: int, seed: int) -> list[list[int]]:
 
 def test_a_constant_on_the_logits_counts_nothing_and_raking_changes_no_perplexity() -> None:
     held_out = token_set(drawn(40, 12, 0))
-    raking = plan_raking(held_out, token_set(drawn(40, 12, 1)), 10**6)
-    assert raking is not None
+    held_out = concat([held_out, token_set(drawn(30, 12, 2), "retain")])
+    others = [token_set(drawn(40, 12, 1)), token_set(drawn(40, 12, 3), "retain")]
+    tables = LogitTables(plan_rakings(held_out, concat(others), 10**6), len(held_out), CPU)
     language_model = model("llama")
-    plain = text_nll(language_model, held_out, 100, CPU, LogitTable(raking, held_out, CPU))
+    plain = text_nll(language_model, held_out, 100, CPU, tables)
     np.testing.assert_array_equal(plain.nll, text_nll(language_model, held_out, 100, CPU).nll)
     bias = 2.0 * torch.randn(VOCABULARY, generator=torch.manual_seed(1))
     language_model.get_output_embeddings().bias = torch.nn.Parameter(bias)
-    raised = text_nll(language_model, held_out, 100, CPU, LogitTable(raking, held_out, CPU))
+    raised = text_nll(language_model, held_out, 100, CPU, tables)
     assert plain.deep is not None and raised.deep is not None
     assert np.abs(raised.nll - plain.nll).mean() > 1.0
     np.testing.assert_allclose(raised.deep, plain.deep, rtol=2e-5)
@@ -64,12 +65,12 @@ def test_texts_are_sampled_by_their_ids_and_few_are_not_raked() -> None:
     rng = np.random.default_rng(0)
     texts = [rng.integers(0, 9, 11).tolist() for _ in range(60)]
     forget, retain = token_set(texts), token_set(texts, "retain")
-    few = plan_raking(forget, forget, 10 * FEWEST)
-    more = plan_raking(forget, forget, 10 * 40)
-    assert few is not None and more is not None
+    (few,) = plan_rakings(forget, forget, 10 * FEWEST)
+    (more,) = plan_rakings(forget, forget, 10 * 40)
     assert len(few.rows) == FEWEST and set(few.rows) < set(more.rows)
-    assert plan_raking(forget, forget, 10 * FEWEST - 1) is None
-    assert plan_raking(retain, forget, 10**6) is None
+    assert plan_rakings(forget, forget, 10 * FEWEST - 1) == []
+    both = plan_rakings(concat([forget, retain]), concat([forget, retain]), 10**6)
+    assert [set(plan.rows // 60) for plan in both] == [{0}, {1}]
     np.testing.assert_allclose(more.frequencies.sum(axis=1), 1.0)
     # The frequencies of a half come from the other one, and from the inference section.
     before = Counter(word for text in texts for word in text[1:])

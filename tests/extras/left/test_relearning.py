@@ -51,8 +51,10 @@ def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(famil
     assert (curve["step"], curve["examples"]) == ([0, 1, 4], [5] * 3)
     assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == before
     assert [curve["ppl_forget"][-1], curve["ppl_retain"][-1]] == perplexities() != before
-    forget = held_out.ids[held_out.domains == "forget"].tolist()
-    assert of_texts["id"] == forget * 2
-    assert of_texts["step"] == [1] * len(forget) + [4] * len(forget)
+    assert of_texts["id"] == held_out.ids.tolist() * 2
+    assert of_texts["step"] == [1] * len(held_out) + [4] * len(held_out)
     nll, tokens = (np.array(of_texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
-    np.testing.assert_allclose(np.exp(nll.sum(1) / tokens.sum(1)), curve["ppl_forget"][1:])
+    for domain in ("forget", "retain"):
+        of = held_out.domains == domain
+        mean = nll[:, of].sum(1) / tokens[:, of].sum(1)
+        np.testing.assert_allclose(np.exp(mean), curve[f"ppl_{domain}"][1:])

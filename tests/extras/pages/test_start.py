@@ -10,6 +10,8 @@ import pytest
 
 from mamushi.io import paths
 from mamushi.io.files import write_json
+from mamushi.io.tables import write_table
+from mamushi_extras.effects.schemas import EFFECTS
 from mamushi_extras.pages.start import write_start_page
 from tests.support.ranked_files import (
     BOUND,
@@ -83,6 +85,15 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
         f"mamushi apply {listed} --data 'my texts.csv' --out 'my texts.clean.csv'",
         "mamushi plan mamushi run",
     ]
+    measured = {**dict.fromkeys(EFFECTS.schema.names), **PAIR, "selector": "mamushi", "beta": 0.5}
+    measured |= {"lists": 1, "seeds": 3, "steps": "aligned", "equal_steps": True}
+    measured |= {"retain_margin": 0.02, "non_inferior": "yes", "deep_net_withheld": "too few"}
+    measured |= {"recovered_net": 0.574, "recovered_net_low": 0.5, "recovered_net_high": 0.65}
+    write_table(paths.under(root, paths.TABLE, table="effects"), EFFECTS, [measured])
+    page = opened(root)
+    assert words_of(page, "h3")[2] == "What does it buy?"
+    (bought,) = (words for words in words_of(page, "p") if "Retrained without" in words)
+    assert "recovers 57% [50, 65] of" in bought and "not told (too few) of its deep" in bought
     paths.under(root, paths.FRONTIER, **CELL).unlink()
     page = opened(root)
     assert any(words.startswith("Not estimated.") for words in words_of(page, "p"))

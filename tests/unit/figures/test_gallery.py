@@ -103,10 +103,10 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
     for (selector, slope), beta in product(slopes.items(), (0.25, 0.75)):
         row = {**dict.fromkeys(EFFECTS.schema.names), **fixed}
         row |= {"selector": selector, "beta": beta}
-        for name, value in (("recovered", slope * beta / 2), ("deep", slope * beta)):
+        for name, value in (("recovered_net", slope * beta / 2), ("deep_net", slope * beta)):
             row |= {name: value, f"{name}_low": value - 0.1, f"{name}_high": value + 0.1}
         rows.append(row)
-    rows[-1]["deep_high"] = 2.4
+    rows[-1]["deep_net_high"] = 2.4
     table = pa.Table.from_pylist(rows, schema=EFFECTS.schema)
     figure = draw("shares", write_tables(tmp_path, (EFFECTS, table)), grid)
     whole_gap, deep = figure.axes

@@ -291,7 +291,9 @@ class Evidence(Section):
 class Evaluation(Shortened):
     """Perplexity on the held-out texts, and what is left of it without word frequencies."""
 
-    deep_tokens: Natural = key(16384, "Most tokens on which `deep` is measured; 0: none.")
+    deep_tokens: Natural = key(
+        16384, "Most tokens of a domain on which `deep` is measured; 0: none."
+    )
 
 
 class Execution(Section):

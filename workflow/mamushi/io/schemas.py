@@ -79,7 +79,7 @@ perplexity float64: exp(nll).""")
 NLL = table("""nll: What a perplexity is made of, a row per held-out text, in order.
 id string
 tokens int64, nll float64
-deep float64?: The same without word frequencies, of sampled forget texts.""")
+deep float64?: The same without word frequencies, of sampled texts.""")
 
 TRAIN_LOG = table("""train_log: One fine-tune or pretraining, a row per optimizer step.
 step int64

@@ -54,12 +54,12 @@ def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) ->
 
 
 def batch_nll_and_logits(
-    model: PreTrainedModel, batch: Batch, chosen: Tensor, columns: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the ``batch_nll`` (predicted,), and of the predictions ``chosen`` (n,) among them the
-    logits of the tokens ``columns`` (T,): (n, T). No gradient goes through the latter."""
-    both: tuple[Tensor, Tensor] = call_gathered(
-        model, _nll_and_logits, model, batch, False, chosen, columns
+    model: PreTrainedModel, batch: Batch, *tables: tuple[Tensor, Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the ``batch_nll`` (predicted,), and for each of the ``tables``, predictions (n,) among
+    them and tokens (T,), the logits (n, T). No gradient goes through the latter."""
+    both: tuple[Tensor, list[Tensor]] = call_gathered(
+        model, _nll_and_logits, model, batch, False, *tables
     )
     return both
 
@@ -68,14 +68,13 @@ def _nll_and_logits(
     model: PreTrainedModel,
     batch: Batch,
     uniform: bool,
-    chosen: Tensor | None = None,
-    columns: Tensor | None = None,
-) -> tuple[Tensor, Tensor | None]:
+    *tables: tuple[Tensor, Tensor],
+) -> tuple[Tensor, list[Tensor]]:
     head, targets, cap = model.get_output_embeddings(), batch.targets, soft_cap(model)
     if _needs_whole_model(model):
         logits: Tensor = _forward_pass(model, model, batch).logits.flatten(0, 1)[batch.predicting]
         nll = _nll_by_blocks(lambda block: block, logits, targets, ROWS)
-        return nll, None if chosen is None else logits[chosen][:, columns]
+        return nll, [logits[chosen][:, columns] for chosen, columns in tables]
     states = predicting_states(model, batch)
     read: Callable[..., Tensor] = partial(logits_of, head, cap)
     if isinstance(head, EditedHead):
@@ -84,7 +83,7 @@ def _nll_and_logits(
         nll = _HeadLoss.apply(states, head.weight, head.bias, targets, cap, uniform)
     else:
         nll, _ = _nll_and_gradients(states, head.weight, head.bias, targets, cap)
-    return nll, None if chosen is None else read(states[chosen], columns=columns)
+    return nll, [read(states[chosen], columns=columns) for chosen, columns in tables]
 
 
 def _needs_whole_model(model: PreTrainedModel) -> bool:

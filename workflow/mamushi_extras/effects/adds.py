@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from mamushi.config.kinds import Added, Positive, key
-from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
+from mamushi.io.domains import EVALUATION, INFERENCE
 
 MARGIN = key(0.02, "Nats a token over gold at which retain is preserved.")
 
@@ -18,9 +18,9 @@ def join_passes(*, accelerator: Any, lengths: tuple[int, int], job: Any, **opene
     if not (most := getattr(job.settings.evaluation, "deep_tokens", 0)):
         return None
     from mamushi.lm.tokens import read_tokens
-    from mamushi_extras.effects.raking import LogitTable, plan_raking
+    from mamushi_extras.effects.raking import LogitTables, plan_rakings
 
     read = partial(read_tokens, job.arguments["tokens"], job.arguments["examples"])
     texts = read(EVALUATION, lengths[1])
-    raking = plan_raking(texts, read(INFERENCE, lengths[1], domains=[FORGET]), most)
-    return raking and LogitTable(raking, texts, accelerator)
+    rakings = plan_rakings(texts, read(INFERENCE, lengths[1]), most)
+    return LogitTables(rakings, len(texts), accelerator) if rakings else None

@@ -52,13 +52,13 @@ class Cohort:
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
         return read_texts(examples, self.held_out["id"])
 
-    def rows(self, domain: str, *, deep: bool = False) -> Rows:
-        """Return the texts of a domain with a token to predict; with ``deep``, those whose NLL is
+    def rows(self, *domains: str, deep: bool = False) -> Rows:
+        """Return the texts of domains with a token to predict; with ``deep``, those whose NLL is
         known without word frequencies."""
         known = self.held_out["tokens"].to_numpy() > 0
         if deep:
             known &= np.isfinite(self.nll("gold", deep=True).sum(axis=0))
-        return np.flatnonzero(known & (self.texts.forget == (domain == FORGET)))
+        return np.flatnonzero(known & np.isin(self.texts.forget, [of == FORGET for of in domains]))
 
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
@@ -87,11 +87,24 @@ class Cohort:
         b: Floats,
         gap: tuple[Floats, Floats] | None = None,
         pooled: tuple[float, float] | None = None,
+        net: bool = False,
     ) -> Effect:
         """Compare models a and b on some texts as ``contrasts.contrast``, from the NLL of all texts
-        (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given."""
+        (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given; on forget
+        texts ``net`` of retain texts."""
         ends = gap and (gap[0][:, rows], gap[1][:, rows])
-        return contrast(a[:, rows], b[:, rows], *self.at(rows), gap=ends, pooled=pooled)
+        options: dict[str, Any] = {"gap": ends, "pooled": pooled}
+        options["forget"] = self.texts.forget[rows] if net else None
+        return contrast(a[:, rows], b[:, rows], *self.at(rows), **options)
+
+    def mean_nll(self, rows: Rows, nll: Floats, *, net: bool = False) -> Floats:
+        """Return the mean NLL per token (...) of some texts, from that of all texts (..., n); of
+        forget texts ``net`` of retain texts."""
+        if net:
+            forget = self.texts.forget[rows]
+            return self.mean_nll(rows[forget], nll) - self.mean_nll(rows[~forget], nll)
+        mean: Floats = nll[..., rows].sum(axis=-1) / max(self.at(rows)[0].sum(), 1.0)
+        return mean
 
 
 def cohorts(grid: Mapping[str, Any], root: Path) -> Iterator[Cohort]:

@@ -29,7 +29,7 @@ FEWEST = 4  # Seeds and arms below which no variance is pooled.
 DOUBT = 0.25
 SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
-NOT_RAKED = "too few held-out forget texts"
+NOT_RAKED = "too few held-out texts"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
 ONE_SEED = "one seed: training again may change as much"
@@ -93,11 +93,14 @@ def contrast(
     tokens: Floats,
     groups: NDArray[np.int64] | None = None,
     *,
+    forget: NDArray[np.bool_] | None = None,
     gap: tuple[Floats, Floats] | None = None,
     pooled: tuple[float, float] | None = None,
     of_texts: bool = False,
 ) -> Effect:
-    """Return how much the mean NLL per token is higher under models a than b, in nats.
+    """Return how much the mean NLL per token is higher under models a than b, in nats; of the texts
+    that are ``forget`` (n,), where that is given, net of the others: by how much more it is higher
+    there (difference in differences).
 
     ``nll_a``, ``nll_b`` (S, n): summed NLL of n texts under the models of S seeds, or means over
     several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are not
@@ -106,12 +109,24 @@ def contrast(
     nats and its degrees of freedom, in the place of its own. One seed has no interval and no p:
     over texts alone, ``of_texts``, it is about these very models and no others.
     """
-    if not len(tokens):
+    domains = [np.full(len(tokens), True)] if forget is None else [forget, ~forget]
+    if not all(inside.any() for inside in domains):
         return Effect(np.nan, reason=NOT_RAKED)
     differences = np.array([nll_a - nll_b] + ([] if gap is None else [gap[1] - gap[0]]))
     if np.isnan(differences).any():
         raise ValueError("the NLL of a text is missing")
-    means, by_seed, by_text, left, text_freedom = _covariances(differences, tokens, groups)
+    terms = [
+        _variation(differences[..., at], tokens[at], None if groups is None else groups[at])
+        for at in domains
+    ]
+    # Texts of two domains are independent: their variances add up.
+    of_seeds = terms[0][0] if forget is None else terms[0][0] - terms[1][0]
+    by_text = np.sum([term[1] for term in terms], axis=0)
+    left = np.sum([term[2] for term in terms], axis=0)
+    text_freedom, means = min(term[3] for term in terms), of_seeds.mean(axis=-1)
+    by_seed = np.zeros_like(left)
+    if len(nll_a) > 1:
+        by_seed = np.atleast_2d(np.cov(of_seeds)) / len(nll_a)
     seed_freedom, estimate, mix = len(nll_a) - 1.0, float(means[0]), np.ones(1)
     if pooled is not None:
         variance, seed_freedom = pooled[0] / len(nll_a), pooled[1]
@@ -148,11 +163,11 @@ def contrast(
     return Effect(estimate, *ends, p)
 
 
-def _covariances(
+def _variation(
     values: Floats, tokens: Floats, groups: NDArray[np.int64] | None
-) -> tuple[Floats, Floats, Floats, Floats, float]:
-    """Return k means per token, their covariances (k, k) by seeds, by groups of texts, and of what
-    is left of both, and the degrees of freedom of texts.
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return k means per token of each seed (k, S), the covariances (k, k) of their means by groups
+    of texts, and of what is left of both, and the degrees of freedom of texts.
 
     ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,); ``groups`` (n,). Groups
     count by their tokens (Kish 1965), so that one that has most of them is not many.
@@ -166,13 +181,12 @@ def _covariances(
     means = of_seeds.mean(axis=-1)
     texts = table.mean(axis=1) - means[:, None] * weight
     by_text = texts @ texts.T * count / max(count - 1, 1)
-    by_seed, left = np.zeros((2, k, k))
+    left = np.zeros((k, k))
     if seeds > 1:
         residuals = table - of_seeds[..., None] * weight - texts[:, None]
         scale = count / max((seeds - 1) * (count - 1), 1) / seeds
         left = np.einsum("isg,jsg->ij", residuals, residuals) * scale
-        by_seed = np.atleast_2d(np.cov(of_seeds)) / seeds
-    return means, by_seed, by_text, left, float(1 / (weight**2).sum()) - 1
+    return of_seeds, by_text, left, float(1 / (weight**2).sum()) - 1
 
 
 def _quantile(level: float, share: float, of_seeds: float, of_texts: float) -> float:

@@ -2,7 +2,9 @@
 with errors over seeds and texts, and who pays for it.
 
 Of forget texts it is the share of the gap from beta 0 to gold that is recovered, of retain texts
-the change against gold, in nats per token. Lists of chance are models of one selector, ``random``:
+the change against gold, in nats per token. Gold has seen fewer texts and is worse on retain texts,
+too; so the first share is net of them: the change on forget texts less that on retain texts, over
+gold's. Lists of chance are models of one selector, ``random``:
 the mean over a seed's lists is that seed's value, so that lists spread as between seeds.
 """
 
@@ -29,6 +31,7 @@ from mamushi_extras.effects.contrasts import ONE_SEED, holm, pooled_variance
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
 _Row = dict[str, Any]
+MEASURES = ("recovered", "deep", "deep_net", "recovered_net")
 _MOST_VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
 
 
@@ -78,13 +81,16 @@ def _rows_at(
     head = {**cohort.cell, "beta": beta, "steps": cards[0][0]["settings"]["training"]["steps"]}
     head["equal_steps"] = len({tuple(card["steps"] for card in of_arm) for of_arm in cards}) == 1
     retain, gold = cohort.rows(RETAIN), cohort.nll("gold")
-    _, deep_shares = _recovered(cohort, names, "deep")
-    means, shares = _recovered(cohort, names, "recovered")
+    # The last has the p of the family.
+    shares = [_shares(cohort, names, column) for column in MEASURES]
+    means = {name: nll.mean(axis=0) for name, nll in _nll_of_lists(cohort, names).items()}
     for selector, nll in means.items():
         change = cohort.contrast(retain, nll, gold)
         below = "yes" if change.high < margin else "no" if change.low > margin else "cannot be told"
         row = {**head, "selector": selector, "lists": len(names[selector]), "seeds": len(nll)}
-        row |= deep_shares[selector] | shares[selector] | change.columns("retain_change")
+        for of_measure in shares:
+            row |= of_measure[selector]
+        row |= change.columns("retain_change")
         row |= {"withheld": row["recovered_withheld"] or change.reason}
         row |= {"retain_margin": margin, "non_inferior": below}
         if selector != BASELINE and BASELINE in means:
@@ -93,35 +99,41 @@ def _rows_at(
         yield row
 
 
-def _recovered(
-    cohort: Cohort, names: Mapping[str, Sequence[str]], column: str
-) -> tuple[dict[str, Floats], dict[str, _Row]]:
-    """Return by selector the mean NLL over its lists (S, n); and the columns of the share of the
-    gap in forget NLL that it recovers, and of that share less what ``random`` recovers, whose
-    variance over seeds may be ``pooled`` over all lists. Of ``deep`` without word frequencies."""
-    deep = column == "deep"
+def _shares(cohort: Cohort, names: Mapping[str, Sequence[str]], column: str) -> dict[str, _Row]:
+    """Return by selector the columns of a measure: the share of the gap in forget NLL that the mean
+    over its lists recovers, and that less what ``random`` recovers, whose variance over seeds may
+    be ``pooled`` over all lists. Of ``deep`` without word frequencies, of ``_net`` less the change
+    on retain texts."""
+    deep, net = column.startswith("deep"), column.endswith("_net")
     start, gold = (cohort.nll(arm, deep=deep) for arm in ("beta0", "gold"))
-    rows = cohort.rows(FORGET, deep=deep)
-    tokens = max(cohort.at(rows)[0].sum(), 1.0)
-    lists = {
-        selector: np.array([cohort.nll(arm, deep=deep) for arm in of_selector])
-        for selector, of_selector in names.items()
-    }
+    rows = cohort.rows(*(DOMAINS if net else [FORGET]), deep=deep)
+    lists = _nll_of_lists(cohort, names, deep=deep)
     means = {selector: nll.mean(axis=0) for selector, nll in lists.items()}
-    by_list = np.concatenate([*lists.values()])[..., rows].sum(axis=-1) / tokens
-    gap, columns = cohort.contrast(rows, gold, start).columns(f"{column}_gap"), {}
+    by_list = cohort.mean_nll(rows, np.concatenate([*lists.values()]), net=net)
+    gap = cohort.contrast(rows, gold, start, net=net).columns(f"{column}_gap")
+    columns = {}
     for selector, nll in means.items():
-        share = cohort.contrast(rows, nll, start, (start, gold))
+        share = cohort.contrast(rows, nll, start, (start, gold), net=net)
         row = gap | share.share_columns(column)
         if selector != BASELINE and BASELINE in means:
-            by_seed = (nll - means[BASELINE])[:, rows].sum(axis=-1) / tokens
+            by_seed = cohort.mean_nll(rows, nll - means[BASELINE], net=net)
             factor = 1 / len(lists[selector]) + 1 / len(lists[BASELINE])
             pooled = pooled_variance(by_list, by_seed, factor)
-            gained = cohort.contrast(rows, nll, means[BASELINE], (start, gold), pooled)
+            gained = cohort.contrast(rows, nll, means[BASELINE], (start, gold), pooled, net)
             row |= gained.columns(f"{column}_vs_random")
             row |= {"p": finite_or_none(gained.p), "pooled": pooled is not None}
         columns[selector] = row
-    return means, columns
+    return columns
+
+
+def _nll_of_lists(
+    cohort: Cohort, names: Mapping[str, Sequence[str]], *, deep: bool = False
+) -> dict[str, Floats]:
+    """Return by selector the NLL (lists, S, n) under the models of its lists."""
+    return {
+        selector: np.array([cohort.nll(arm, deep=deep) for arm in of_selector])
+        for selector, of_selector in names.items()
+    }
 
 
 def groups(

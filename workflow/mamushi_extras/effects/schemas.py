@@ -11,11 +11,17 @@ lists int64: Removal lists of a seed, over which the mean goes.
 seeds int64: With one seed nothing has an interval, and the column `withheld` says so.
 steps string: How steps were counted: `aligned`, `matched` or `by_data`.
 equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps.
-recovered float64?±: Share of the gap in forget NLL that is recovered: the mean over seeds of its
-    change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
+recovered_net float64?±: Share of the gap that is recovered: the mean over seeds of the change from
+    beta 0, in forget NLL less that in retain NLL, over gold's. 0 is beta 0, 1 is gold; beyond 1 is
+    worse than gold.
+recovered_net_beside_gold string?
+recovered_net_gap float64?±: That gap, gold less beta 0, in nats per token.
+recovered_net_vs_random float64?±, recovered_net_withheld string?
+recovered float64?±: The same of forget NLL alone. Gold has seen fewer texts and is worse on retain
+    texts, too: as much of its gap is no property of the domain.
 recovered_beside_gold string?
 recovered_vs_random float64?±
-p float64?: Two-sided p of no difference to `random`.
+p float64?: Two-sided p of no difference to `random` in `recovered_net`.
 p_holm float64?, comparisons int64?
 pooled bool?: Whether the spread over seeds is that of all models of the budget.
 retain_change float64?±: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
@@ -23,9 +29,13 @@ retain_margin float64: `evaluation.retain_margin`, in nats per token.
 non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
     where all of the interval is below it, `no` where all is above, else `cannot be told`.
 retain_vs_random float64?±, withheld string?
-deep float64?±: As `recovered`, of the gap that word frequencies do not explain.
+deep_net float64?±: As `recovered_net`, of the gap that word frequencies do not explain.
+deep_net_beside_gold string?
+deep_net_gap float64?±: That gap, gold less beta 0, forget less retain, in nats per token.
+deep_net_vs_random float64?±, deep_net_withheld string?
+deep float64?±: As `recovered`, of that gap.
 deep_beside_gold string?
-deep_gap float64?±: That gap, gold less beta 0, in nats per token.
+deep_gap float64?±: That gap of forget texts alone, in nats per token.
 deep_vs_random float64?±, deep_withheld string?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed, by the values of columns

@@ -13,7 +13,7 @@ from mamushi.evaluation.intervals import Floats, finite_or_none
 from mamushi.evaluation.sad import GridLists, read_perplexity
 from mamushi.io import paths
 from mamushi.io.columns import Table
-from mamushi.io.tables import FORGET, read_table
+from mamushi.io.tables import DOMAINS, FORGET, read_table
 from mamushi_extras.effects.cohort import Cohort, cohorts
 from mamushi_extras.effects.contrasts import ONE_SEED, interval
 from mamushi_extras.left.schemas import RELAPSE, RELEARNED_TEXTS, RELEARNING_CURVE
@@ -33,7 +33,7 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
     the ``endpoint`` that unlearning starts from."""
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity["nll_forget"] for perplexity in start])
-    gold, seeds, texts = _curves(cohort, "gold"), len(cohort.seeds), cohort.rows(FORGET)
+    gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
     start_texts, gold_texts = (_relearned(cohort, arm) for arm in (endpoint, "gold"))
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
@@ -43,13 +43,15 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             ends = start_texts[step], gold_texts[step]
-            share = cohort.contrast(texts, relearned[step], ends[0], ends)
             row = {**cohort.cell, "source": name, "selector": selector, "beta": beta}
             row |= {"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())}
             row |= {"regained": float(regained.mean()), "gold_regained": float(theirs.mean())}
             row["excess"] = float((regained - theirs).mean())
             row["excess_low"], row["excess_high"] = map(finite_or_none, interval(regained - theirs))
-            row |= share.share_columns("relearned")
+            for name_of, domains in (("relearned", [FORGET]), ("relearned_net", DOMAINS)):
+                rows, net = cohort.rows(*domains), domains == DOMAINS
+                share = cohort.contrast(rows, relearned[step], ends[0], ends, net=net)
+                row |= share.share_columns(name_of)
             row["retain_lost"] = float((nll[step] - nll[0])[:, 1].mean())
             row["why"] = None if seeds > 1 else ONE_SEED
             yield row

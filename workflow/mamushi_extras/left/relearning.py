@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import located
-from mamushi.io.tables import FORGET
 from mamushi.lm.attention import can_share
 from mamushi.lm.batches import batch_of, batches, examples_of_step
 from mamushi.lm.loss import TokenLoss
@@ -48,7 +47,7 @@ def relearn(
     number of ``steps``. Of several processes each takes all steps. Raises ``UserError`` that names
     the step when a loss or perplexity is not finite."""
     columns, texts = defaultdict[str, list[Any]](list), defaultdict[str, list[Any]](list)
-    forget, measured_steps = held_out.domains == FORGET, {0, *settings["steps"]}
+    measured_steps = {0, *settings["steps"]}
     batch, shared = int(settings["batch_size"]), can_share(model)
 
     def step(number: int) -> Step:
@@ -74,9 +73,9 @@ def relearn(
         for domain, value in zip(table["domain"], table["perplexity"], strict=True):
             columns[f"ppl_{domain}"].append(value)
         if step:
-            texts["step"] += [step] * int(forget.sum())
+            texts["step"] += [step] * len(held_out)
             for name, values in (("id", held_out.ids), ("tokens", nll.tokens), ("nll", nll.nll)):
-                texts[name] += values[forget].tolist()
+                texts[name] += values.tolist()
 
     objective = Objective("relearning", model, TokenLoss(model), step, updated=measure)
     model.eval()

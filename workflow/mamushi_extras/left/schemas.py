@@ -65,7 +65,7 @@ step int64
 examples int64: Forget texts that it is fine-tuned on.
 ppl_forget float64, ppl_retain float64""")
 
-RELEARNED_TEXTS = table("""relearned: What one model makes of each held-out forget text while it is
+RELEARNED_TEXTS = table("""relearned: What one model makes of each held-out text while it is
 fine-tuned on a few others, a row per text and number of steps that is measured, but 0.
 step int64, id string, tokens int64, nll float64""")
 
@@ -81,8 +81,11 @@ regained float64: Nats per token by which the steps lower the NLL of held-out fo
 gold_regained float64: The same of the gold models.
 excess float64: regained - gold_regained: what comes back that was not just learned.
 excess_low float64?, excess_high float64?
-relearned float64?±: Share that is left of the gap in held-out forget NLL between start and gold,
-    after as many steps: 1, the aim, is as if the domain had never been seen.
+relearned_net float64?±: Share that is left of the gap between start and gold, after as many steps,
+    in held-out forget NLL less retain NLL: 1, the aim, is as if the domain had never been seen.
+relearned_net_beside_gold string?
+relearned_net_withheld string?
+relearned float64?±: The same of forget NLL alone.
 relearned_beside_gold string?
 relearned_withheld string?
 retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.

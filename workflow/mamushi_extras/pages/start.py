@@ -13,8 +13,10 @@ from mamushi.evidence.ranking import cut, read_manifests
 from mamushi.evidence.verdict import ADVICE_WORDS, order_lists, unit_of
 from mamushi.io import paths
 from mamushi.io.files import write_text
+from mamushi.io.tables import read_table
 from mamushi.selection.removals import share_of
 from mamushi_curate.commands.show import table_options
+from mamushi_extras.effects.schemas import EFFECTS
 from mamushi_extras.pages.ranking_page import render
 
 Manifest = Mapping[str, Any]
@@ -78,7 +80,28 @@ def answer(
         **{"make": make, "table": table_options(root, cell)},
         "list": shlex.quote(str(Path(root.resolve().name, chosen["path"]))),
         "figures": files_at(root, str(paths.under("", paths.CELL_FIGURE_PNG, figure="*", **cell))),
+        "bought": read_bought(root, cell, chosen),
     }
+
+
+def read_bought(root: Path, cell: Mapping[str, Any], chosen: Manifest) -> list[str]:
+    """Return in words what retraining without a list recovers of the gap to gold, and of its deep
+    part, net; nothing where that was not measured."""
+    if not (path := paths.under(root, paths.TABLE, table="effects")).is_file():
+        return []
+    names = {"selector": chosen["selector"], "beta": float(chosen["beta"])}
+    names |= {name: cell[name] for name in ("dataset", "model")}
+    rows = read_table(path, EFFECTS).to_pylist()
+    row = next((row for row in rows if names.items() <= row.items()), None)
+    return [share_words(row, name) for name in ("recovered_net", "deep_net")] if row else []
+
+
+def share_words(row: Mapping[str, Any], name: str) -> str:
+    """Return a share with its interval, or with the reason why there is none."""
+    share, low, high, reason = (row[name + end] for end in ("", "_low", "_high", "_withheld"))
+    if low is not None:
+        return f"{share:.0%} [{100 * low:.0f}, {100 * high:.0f}]"
+    return f"not told ({reason})" if share is None else f"{share:.0%} ({reason})"
 
 
 def list_size(manifest: Manifest) -> tuple[int, int, str]:

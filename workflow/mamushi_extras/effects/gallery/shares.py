@@ -1,5 +1,5 @@
-"""What each selector recovers of the gap in held-out forget NLL against the deletion budget, whole
-and without word frequencies (deep)."""
+"""What each selector recovers of the gap in held-out NLL against the deletion budget, net of retain
+texts, whole and without word frequencies (deep)."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 OF = "grid"
 READS = ["effects"]
 
-SHOWN = {"recovered": "of the whole gap", "deep": "of the deep gap"}
+SHOWN = {"recovered_net": "of the whole gap", "deep_net": "of the deep gap"}
 
 
 def draw(grid: dict[str, Any], effects: Path) -> Any:
