@@ -14,7 +14,7 @@ import pytest
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.selection.removals import removal_list
-from mamushi_extras.audit import answers
+from mamushi_extras.audit import adds
 from mamushi_extras.unlabelled import like
 from mamushi_extras.unlabelled.corpus import (
     NO_SAMPLE,
@@ -27,7 +27,7 @@ from mamushi_extras.unlabelled.like import EXAMPLE, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from mamushi_extras.unlabelled.share import CROSSED, FAIR, UNLIKE
 
-GIVEN, ANSWERED = f"label_{like.GIVEN}", f"label_{answers.ANSWERED}"
+GIVEN, ANSWERED = f"label_{like.GIVEN}", f"label_{adds.ANSWERED}"
 NOTHING = {"estimate": None, "low": None, "high": None}
 
 

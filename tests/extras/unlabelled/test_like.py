@@ -12,7 +12,7 @@ from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
 from mamushi.stages.data import ExamplesSettings
 from mamushi_curate.tables.loaders.table import load
-from mamushi_extras.audit.answers import ANSWERED as OF_PEOPLE
+from mamushi_extras.audit.adds import ANSWERED as OF_PEOPLE
 from mamushi_extras.unlabelled.like import GIVEN as KNOWN
 from mamushi_extras.unlabelled.like import SCREEN as MARGIN
 from mamushi_extras.unlabelled.stages import Posterior

@@ -27,7 +27,7 @@ from mamushi.io.tables import FORGET, ranked, read_table
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.removals import digest_of_ids, read_texts_of
 from mamushi_curate.listed import read_list
-from mamushi_extras.audit.answers import ANSWERED, NO, YES
+from mamushi_extras.audit.adds import ANSWERED, NO, YES
 from mamushi_extras.pages import ranking_page
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 

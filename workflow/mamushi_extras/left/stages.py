@@ -9,9 +9,12 @@ from typing import Any
 from mamushi.config import arms, grid
 from mamushi.config.kinds import Config, refuse, setting
 from mamushi.config.sections import Shortened
+from mamushi.errors import UserError, located
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
+from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
 from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._io import parquet
 from mamushi.stages._models import OpenedArm, Trains, join_passes, open_arm
 from mamushi.stages.publish import Needs, Published
 from mamushi_extras.left.adds import Relearning
@@ -43,9 +46,6 @@ def membership(
     likelihood is not finite."""
     import numpy as np
 
-    from mamushi.errors import UserError
-    from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
-    from mamushi.io.tables import write_table
     from mamushi.lm.perplexity import text_nll
     from mamushi.lm.tokens import concat, read_tokens, subset
     from mamushi_extras.left.relearning import choose_texts
@@ -62,7 +62,7 @@ def membership(
     if not np.isfinite(of_texts.nll).all():
         raise UserError("the likelihood of a text is not finite: the model diverged")
     columns = {"id": texts.ids, "section": sections, "tokens": of_texts.tokens, "nll": of_texts.nll}
-    write_table(out, LIKELIHOODS, columns, metadata=job.origin)
+    parquet.write_table(out, LIKELIHOODS, columns, metadata=job.origin)
 
 
 def arms_asked(config: Config) -> dict[str, list[str]]:
@@ -133,8 +133,6 @@ def task_scores(
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
 
-    from mamushi.errors import UserError, located
-    from mamushi.io.tables import write_table
     from mamushi.lm.loading import open_tokenizer
     from mamushi_extras.left.schemas import TASK_SCORES
 
@@ -160,13 +158,13 @@ def task_scores(
         # Metrics are called `acc,none` and `acc_stderr,none`.
         for name, value in metrics.items():
             metric, _, answer_filter = name.partition(",")
-            if not answer_filter or metric.endswith("_stderr") or isinstance(value, str):
-                continue
-            error = metrics.get(f"{metric}_stderr,{answer_filter}")
-            known = None if isinstance(error, str) or error is None else float(error)
-            row = {"metric": metric, "filter": answer_filter, "value": float(value), "se": known}
-            rows.append(about | row)
-    write_table(out, TASK_SCORES, rows, metadata={**job.origin, "lm_eval": version("lm_eval")})
+            if answer_filter and not metric.endswith("_stderr") and not isinstance(value, str):
+                error = metrics.get(f"{metric}_stderr,{answer_filter}")
+                known = None if isinstance(error, str) or error is None else float(error)
+                row = {"metric": metric, "filter": answer_filter, "value": value, "se": known}
+                rows.append(about | row)
+    origin = {**job.origin, "lm_eval": version("lm_eval")}
+    parquet.write_table(out, TASK_SCORES, rows, metadata=origin)
 
 
 def tasks(config: Config) -> Needs:
@@ -199,8 +197,6 @@ def relearn(
     job: Job,
 ) -> None:
     """Fine-tune a model on a few forget examples, and measure how fast it learns the domain."""
-    from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
-    from mamushi.io.tables import write_table
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import read_tokens, subset
     from mamushi_extras.left.relearning import choose_texts, relearn
@@ -221,8 +217,8 @@ def relearn(
         accelerator=accelerator,
         batch_tokens=job.execution.batch_tokens,
     )
-    write_table(texts, RELEARNED_TEXTS, of_texts, metadata=job.origin)
-    write_table(out, RELEARNING_CURVE, curve, metadata=job.origin)
+    parquet.write_table(texts, RELEARNED_TEXTS, of_texts, metadata=job.origin)
+    parquet.write_table(out, RELEARNING_CURVE, curve, metadata=job.origin)
 
 
 def relapse(config: Config) -> Needs:

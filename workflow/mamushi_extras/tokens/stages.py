@@ -10,6 +10,7 @@ from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import selector_settings, why_baseline
 from mamushi.errors import UserError
+from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
@@ -69,7 +70,6 @@ def token_scores(
 def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
     """Read what selectors of tokens score by. Raises ``UserError`` as ``read_tokens``."""
     from mamushi.data.labels import group_codes
-    from mamushi.io.domains import CONTAMINATION, INFERENCE
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.tokens.masks import TokenPool
 
@@ -90,7 +90,6 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     import numpy as np
     import pyarrow.compute as pc
 
-    from mamushi.io.domains import FORGET
     from mamushi.lm.tokens import COUNTED
     from mamushi.selection.removals import budget_size
     from mamushi_extras.tokens.masks import highest_spans

@@ -12,11 +12,18 @@ from mamushi.config.sources import is_unlabelled
 def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Read a corpus with the examples beside it, or what a screen lets through, and say which of
     its texts a blocklist hits."""
-    if not is_unlabelled(settings):
-        return {}
-    from mamushi_extras.unlabelled.like import mark_hits, read_corpus_rows
 
-    return {"read": read_corpus_rows, "mark": mark_hits}
+    def read(settings: Mapping[str, Any]) -> Any:
+        from mamushi_extras.unlabelled.like import read_corpus_rows
+
+        return read_corpus_rows(settings)
+
+    def mark(raw: Any, settings: Mapping[str, Any]) -> Any:
+        from mamushi_extras.unlabelled.like import mark_hits
+
+        return mark_hits(raw, settings)
+
+    return {"read": read, "mark": mark} if is_unlabelled(settings) else {}
 
 
 def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Any:

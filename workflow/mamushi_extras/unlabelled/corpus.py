@@ -22,7 +22,7 @@ from mamushi.io.domains import FORGET
 from mamushi.io.tables import ranked, read_metadata
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import digest_of_ids
-from mamushi_extras.audit.answers import ANSWERED
+from mamushi_extras.audit.adds import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from mamushi_extras.unlabelled.share import ERROR, FAIR, DomainShare, Tilt, count_bounds, share
@@ -64,9 +64,8 @@ class Corpus:
         self.keep_sample: Mask = self.to_keep & unasked & passed
         # Texts that are of the domain for certain, and those of which nothing is known but by
         # asking; among hits those of which nothing is known at all.
-        self.certain: Mask = (
-            self.examples & self.inside & np.logical_or(self.answered, not self.hits)
-        )
+        is_sure = np.logical_or(self.answered, not self.hits)
+        self.certain: Mask = self.examples & self.inside & is_sure
         asked = np.logical_and(self.answered, not self.hits)
         self.unknown: Mask = (self.inside & ~self.examples) | asked
 

@@ -28,7 +28,7 @@ from mamushi_curate.tables.conversations import Conversations
 from mamushi_curate.tables.lines import check_text
 from mamushi_curate.tables.readers import read_file_columns
 from mamushi_curate.tables.rows import read_raw
-from mamushi_extras.audit.answers import ANSWERED, NO
+from mamushi_extras.audit.adds import ANSWERED, NO
 
 EXAMPLE, WANTED = "example", "wanted"
 GIVEN = "_given"

@@ -1,6 +1,8 @@
 """What this room adds to the core: long documents are ranked by their windows."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from mamushi.config.complete import used
@@ -20,11 +22,13 @@ class Windows(Section):
 
 def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Divide the documents of a table into windows."""
-    if not settings.get("windows"):
-        return {}
-    from mamushi_extras.windows.windows import divide
 
-    return {"divide": lambda raw, of: divide(raw, of["windows"], not is_unlabelled(of))}
+    def divide(raw: Any, settings: Mapping[str, Any]) -> Any:
+        from mamushi_extras.windows.windows import divide
+
+        return divide(raw, settings["windows"], not is_unlabelled(settings))
+
+    return {"divide": divide} if settings.get("windows") else {}
 
 
 def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Any:
@@ -39,11 +43,25 @@ def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], An
 
 def removal_list(listed: Any) -> Any:
     """Take a list of windows for what is cut, or for the documents that go."""
-    if not (listed.rows or {}).get("windows"):
+    if not (divided := (listed.rows or {}).get("windows")):
         return listed
-    from mamushi_extras.windows.lists import as_window_list
+    from mamushi_curate.listed import WHOLE
+    from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
-    return as_window_list(listed)
+    windows = defaultdict[str, dict[WindowSpan, str]](dict)
+    for window, ranked in listed.texts.items():
+        windows[document_of(window)][span_of(window)] = ranked[WHOLE]
+    if divided["action"] == "cut":
+        return replace(listed, texts=windows, cut=True)
+    documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
+    for row in listed.duplicates():
+        original, document = document_of(row["kept_id"] or ""), document_of(row["id"])
+        goes = original in documents if divided["labelled"] else row["kept_id"] in listed.copies
+        if goes and document not in documents:
+            documents[original].append(document)
+            windows[document][span_of(row["id"])] = row["text_sha256"]
+    copies = {name: [*dict.fromkeys(several)] for name, several in documents.items()}
+    return replace(listed, ids=[*documents], copies=copies, texts=windows)
 
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
