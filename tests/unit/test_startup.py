@@ -27,12 +27,18 @@ def loaded_by(program: str, *words: str) -> list[str]:
     return process.stdout.rpartition("\nloaded ")[2].split()
 
 
+READ_BY_ROOMS = {"kind": "table", "forget": {"like": ""}, "windows": {"words": 9}, "answers": "a"}
+
+
 def test_help_imports_nothing_heavy() -> None:
+    """Nor does a dry run when it asks which rooms read a table."""
     program = (
         "import sys\n"
         "from mamushi.cli import main\n"
         "for line in sys.argv[1:]:\n"
-        "    assert main([*line.split(), '--help']) == 0"
+        "    assert main([*line.split(), '--help']) == 0\n"
+        "from mamushi.registry import readers_of\n"
+        f"assert len(readers_of({READ_BY_ROOMS})) == 3"
     )
     assert not HEAVY & {*loaded_by(program, *commands())}
     assert len(loaded_by(program, "")) < PYTHON_ALONE
