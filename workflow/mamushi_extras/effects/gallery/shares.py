@@ -39,30 +39,17 @@ def draw(grid: dict[str, Any], effects: Path) -> Any:
         axes.plot([0, 1], [0, 1], label="in proportion", **{**style.REFERENCE, "linestyle": ":"})
         for share, name in ((0, "nothing removed"), (1, "gold standard")):
             axes.axhline(share, label=name, **{**style.REFERENCE, "linestyle": ("-.", "--")[share]})
-        bounded = long[(long.row == row) & (long.column == column)].dropna()
-        colours = bounded.selector.map(style.line_style(grid)["palette"]).tolist()
-        axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
+        bars = long[(long.row == row) & (long.column == column)].dropna()
+        colours = bars.selector.map(style.line_style(grid)["palette"])
+        axes.vlines(bars.beta, bars.value_low, bars.value_high, [*colours], linewidth=0.8)
         style.limit_shares(axes)
-        mark_ends(axes, bounded.assign(colour=colours))
+        low, high = axes.get_ylim()
+        for edge, arrow, leave in (
+            (high, "^", bars.value_high > high),
+            (low, "v", bars.value_low < low),
+        ):
+            at = bars.beta[leave], [edge] * leave.sum()
+            axes.scatter(*at, 9, [*colours[leave]], arrow, clip_on=False)
     many = len(grid["seeds"]) > 1
     note = "bars: 95% intervals over texts and seeds" if many else "one seed: no intervals"
     return style.finish(drawn, grid, note)
-
-
-def mark_ends(axes: Any, bars: Any) -> None:
-    """Mark bars that leave the panel by an arrow at its edge, with the value of their end beside
-    it: those of one budget stand to its right and left in turn."""
-    low, high = axes.get_ylim()
-    above, below = bars[bars.value_high > high], bars[bars.value_low < low]
-    for arrow, edge, step, ends in (
-        ("^", high, -6, above.assign(end=above.value_high)),
-        ("v", low, 6, below.assign(end=below.value_low)),
-    ):
-        ends["place"] = ends.groupby("beta").cumcount()
-        for bar in ends.itertuples():
-            axes.plot(bar.beta, edge, arrow, color=bar.colour, ms=3, clip_on=False)
-            level, left = divmod(bar.place, 2)
-            place = (-3 if left else 3, step * (level + 0.5))
-            look: Any = {"color": bar.colour, "fontsize": 6, "va": "center"}
-            look |= {"ha": "right" if left else "left", "textcoords": "offset points"}
-            axes.annotate(f"{bar.end:.1f}", (bar.beta, edge), place, **look)
