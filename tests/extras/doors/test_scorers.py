@@ -9,8 +9,7 @@ import pytest
 
 from mamushi.selection.pool import Pool
 from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
-from mamushi_extras.doors.saving import fit_stack, save_scorer, task_of_all
-from mamushi_extras.doors.scorers import read_scorer
+from mamushi_extras.doors.scorers import fit_stack, read_scorer, save_scorer, task_of_all
 from mamushi_extras.unlabelled.screen import rarity_of
 from mamushi_extras.words.ngrams import count_ngrams
 from mamushi_extras.words.stacking import combine, inner_scores, stacked_logits

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def write(listed: Path, out: Path) -> None:
-    """Write the scorer, see ``saving.write_scorer``."""
-    from mamushi_extras.doors.saving import write_scorer
+    """Write the scorer, see ``scorers.write_scorer``."""
+    from mamushi_extras.doors.scorers import write_scorer
 
     write_scorer(listed, out)
