@@ -11,8 +11,7 @@ from mamushi.selection.pool import Pool
 from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
 from mamushi_extras.doors.scorers import fit_stack, read_scorer, save_scorer, task_of_all
 from mamushi_extras.unlabelled.screen import rarity_of
-from mamushi_extras.words.ngrams import count_ngrams
-from mamushi_extras.words.stacking import combine, inner_scores, stacked_logits
+from mamushi_extras.words.estimators import combine, count_ngrams, inner_scores, stacked_logits
 from tests.support.lab import WORDS
 
 SETTINGS = {"folds": 5, "fit_sample": None, "prior": 10.0, "ngrams_prior": 30.0}

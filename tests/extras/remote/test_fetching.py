@@ -12,8 +12,8 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi_extras.remote import fetching
-from mamushi_extras.remote.urls import local_path, receipt_path, unsigned
+from mamushi_extras.remote import urls
+from mamushi_extras.remote.urls import fetch_copy, local_path, receipt_path, unsigned
 from tests.support.servers import COMMIT, Hub, Site, serving
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(500))
@@ -30,40 +30,40 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 def test_a_file_is_fetched_once_and_known_again(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
-    copy = fetching.fetch_copy(url)
+    copy = fetch_copy(url)
     assert (copy.name, copy.read_bytes()) == ("texts.csv", TABLE)
     asked = len(site.asked)
-    assert fetching.fetch_copy(url) == copy
+    assert fetch_copy(url) == copy
     assert len(site.asked) == asked, "a job must not ask the server"
     assert json.loads(receipt_path(url).read_text())["url"] == url
     site.files["/data/texts.csv"] = TABLE + b"one more,1\n"
-    assert fetching.fetch_copy(url).read_bytes() == TABLE
-    assert fetching.fetch_copy(url, refresh=True).read_bytes().endswith(b"one more,1\n")
+    assert fetch_copy(url).read_bytes() == TABLE
+    assert fetch_copy(url, refresh=True).read_bytes().endswith(b"one more,1\n")
     copy.write_bytes(b"text,bad\nby hand,1\n")
-    assert fetching.fetch_copy(url).read_bytes().endswith(b"one more,1\n")
+    assert fetch_copy(url).read_bytes().endswith(b"one more,1\n")
 
 
 def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"
     assert unsigned(signed) == f"{url}?page=2"
-    assert fetching.fetch_copy(signed) == local_path(f"{url}?page=2") != local_path(url)
+    assert fetch_copy(signed) == local_path(f"{url}?page=2") != local_path(url)
     assert (f"/data/texts.csv?page=2&{SECRET}&se=2026", None) in site.asked
     assert "s3cret" not in "".join(p.read_text() for p in Path().rglob("*.json"))
     site.files.clear()
     with pytest.raises(UserError, match="cannot be fetched") as caught:
-        fetching.fetch_copy(signed, refresh=True)
+        fetch_copy(signed, refresh=True)
     assert "s3cret" not in str(caught.value)
 
 
 FETCH = """
 import sys
-from mamushi_extras.remote import fetching
+from mamushi_extras.remote.urls import UserError, fetch_copy, pin_commit
 for url in sys.argv[1:]:
     try:
-        url = fetching.pin_commit(url)
-        print(url, fetching.fetch_copy(url, refresh=True))
-    except fetching.UserError as error:
+        url = pin_commit(url)
+        print(url, fetch_copy(url, refresh=True))
+    except UserError as error:
         print(error)
 """
 
@@ -108,9 +108,9 @@ def test_no_server_says_where_outside_of_its_copy_a_file_lies(
     monkeypatch.chdir(tmp_path)
     files = fsspec.filesystem("memory")
     files.pipe("/evil", TABLE)
-    monkeypatch.setattr(fetching, "_remote_files", lambda *_: (files, {"/evil": name}))
+    monkeypatch.setattr(urls, "_remote_files", lambda *_: (files, {"/evil": name}))
     with pytest.raises(UserError, match="cannot be fetched"):
-        fetching.fetch_copy("s3://bucket/data")
+        fetch_copy("s3://bucket/data")
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 

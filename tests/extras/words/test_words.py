@@ -16,7 +16,7 @@ from mamushi.selection import crossfit
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool, Scored
-from mamushi_extras.words.stacking import INNER
+from mamushi_extras.words.estimators import INNER
 from tests.support.worded import worded
 
 

@@ -86,7 +86,7 @@ def fetch(configfiles: Iterable[Path], *, refresh: bool = False) -> None:
     with ``refresh``, what may be another by now. Raises ``UserError`` as ``fetch_copy``."""
     for path in [*filter(Path.is_file, [Path("config.yaml")]), *configfiles]:
         if "://" in os.path.expandvars(path.read_text(encoding="utf-8")):
-            from mamushi_extras.remote.fetching import fetch_copies
+            from mamushi_extras.remote.urls import fetch_copies
 
             fetch_copies(read(path), refresh=refresh)
 

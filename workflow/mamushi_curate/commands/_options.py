@@ -8,20 +8,17 @@ from typing import Any, Literal
 from cyclopts import Parameter
 
 from mamushi.errors import UserError
-from mamushi_extras.remote.urls import is_remote, unsigned
+from mamushi_extras.remote.urls import fetch_copy, is_remote, pin_commit, unsigned
 
 
 def fetch(value: str) -> tuple[str, Path]:
     """Return a file as configurations name it, by its URL or path from the root on, and where it
-    lies here: of a URL a copy of what is there now. Raises ``UserError`` as
-    ``fetching.fetch_copy``."""
+    lies here: of a URL a copy of what is there now. Raises ``UserError`` as ``fetch_copy``."""
     if not is_remote(value):
         path = Path(value).expanduser().absolute()
         return str(path), path
-    from mamushi_extras.remote import fetching
-
-    pinned = fetching.pin_commit(value) if value.startswith("hf:") else value
-    return unsigned(pinned), fetching.fetch_copy(pinned, refresh=True).absolute()
+    pinned = pin_commit(value) if value.startswith("hf:") else value
+    return unsigned(pinned), fetch_copy(pinned, refresh=True).absolute()
 
 
 def check_one(*, required: bool = True, **values: Any) -> str:

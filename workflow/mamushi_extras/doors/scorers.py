@@ -37,8 +37,7 @@ from mamushi.selection.scores import read_pool
 from mamushi_curate.listed import read_list
 from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
 from mamushi_extras.unlabelled.screen import rarity_of
-from mamushi_extras.words import stacking
-from mamushi_extras.words.ngrams import count_ngrams
+from mamushi_extras.words import estimators
 
 KINDS = ("components", "words", "characters")
 """Of terms, as ``count_words`` and ``count_ngrams`` count them."""
@@ -64,16 +63,16 @@ def fit_stack(
     """Fit ``stack`` to all examples of a pool. Where its vectors are the ``components`` of its
     words, the weight of a vector becomes one of every word."""
     task = task_of_all(pool, settings["fit_sample"], seed)
-    forget, counts = task.forget[task.train], count_ngrams(pool.texts)
-    scores = stacking.inner_scores(
-        task, stacking.stacked_logits(task, counts, settings), settings["folds"]
+    forget, counts = task.forget[task.train], estimators.count_ngrams(pool.texts)
+    scores = estimators.inner_scores(
+        task, estimators.stacked_logits(task, counts, settings), settings["folds"]
     )
     # What the sum of members is where all are 0, and where one of them is 1.
-    ends = np.vstack([np.zeros(stacking.MEMBERS), np.eye(stacking.MEMBERS)])
-    at_zero, *at_one = stacking.combine(scores, forget, ends)
+    ends = np.vstack([np.zeros(estimators.MEMBERS), np.eye(estimators.MEMBERS)])
+    at_zero, *at_one = estimators.combine(scores, forget, ends)
     factors = np.array(at_one) - at_zero
 
-    model, mean, scale = stacking.fit_standardised(task, settings["prior"])
+    model, mean, scale = estimators.fit_standardised(task, settings["prior"])
     along = model.coef_[0].astype(np.float64) / scale
     intercept = at_zero + factors[0] * float(model.intercept_[0] - mean @ along)
     terms, saved = {}, dict[str, NDArray[Any]]()
@@ -212,7 +211,9 @@ class Scorer:
         total, says = np.full(len(texts), self.intercept), np.full(len(texts), bool(self.embed))
         if self.embed is not None and self.vectors is not None:
             total += self.embed(texts) @ self.vectors
-        counts = dict(zip(KINDS, (count_words(texts), *count_ngrams(texts)), strict=True))
+        counts = dict(
+            zip(KINDS, (count_words(texts), *estimators.count_ngrams(texts)), strict=True)
+        )
         for kind, (columns, weights, rarity) in self.terms.items():
             x = rarity.transform(counts[kind][:, columns])
             total += x @ weights

@@ -20,7 +20,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from functools import partial
 
     from mamushi.selection.crossfit import cross_fit
-    from mamushi_extras.words.ngrams import count_ngrams, estimate_ngrams
+    from mamushi_extras.words.estimators import count_ngrams, estimate_ngrams
 
     estimate = partial(estimate_ngrams, counts=count_ngrams(pool.texts), prior=settings["prior"])
     return cross_fit(pool, settings, seed, estimate, "lexical")

@@ -33,7 +33,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.crossfit import Fit, Task, cross_fit
     from mamushi.selection.linear import estimate_exactly
     from mamushi_curate.vectors.word_vectors import count_words
-    from mamushi_extras.words.ngrams import estimate_ngrams
+    from mamushi_extras.words.estimators import estimate_ngrams
 
     ready = pool.columns.get("words")
     counts = [count_words(pool.texts)] if ready is None else []

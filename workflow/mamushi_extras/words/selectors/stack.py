@@ -25,14 +25,13 @@ class Settings(CrossFitted):
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``."""
     from mamushi.selection.crossfit import Fit, Task, cross_fit
-    from mamushi_extras.words.ngrams import count_ngrams
-    from mamushi_extras.words.stacking import combine, inner_scores, stacked_logits
+    from mamushi_extras.words import estimators
 
-    counts = count_ngrams(pool.texts)
+    counts = estimators.count_ngrams(pool.texts)
 
     def estimate(task: Task) -> Fit:
-        logits = stacked_logits(task, counts, settings)
-        scores = inner_scores(task, logits, settings["folds"])
-        return combine(scores, task.forget[task.train], logits(task)), {}
+        logits = estimators.stacked_logits(task, counts, settings)
+        scores = estimators.inner_scores(task, logits, settings["folds"])
+        return estimators.combine(scores, task.forget[task.train], logits(task)), {}
 
     return cross_fit(pool, settings, seed, estimate, "stack")
