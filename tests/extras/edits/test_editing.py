@@ -1,7 +1,7 @@
 """Unlearners without training: edits of the logits, by hand and in worlds whose truth is known."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay, write
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin
-from mamushi_extras.edits.editing import Edited, folds_of
+from mamushi_extras.edits.editing import FOLDS, Edited, Places, folds_of
 from mamushi_extras.edits.head import HeadEdit
+from mamushi_extras.edits.unlearners.tilt import calibrated
 from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
@@ -36,12 +37,13 @@ def edited_by(
     *,
     seed: int = 3,
     batch_tokens: int = 64,
+    base: Callable[[], PreTrainedModel] | None = None,
     **changes: Any,
 ) -> Edited:
     """What an unlearner with its defaults, but for ``changes``, does to the logits."""
     unlearner = plugin("unlearner", kind)
     read = language_model, forget, retain, unlearner.defaults | changes
-    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens}
+    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens, "base": base}
     edited: Edited = unlearner.code.edit(*read, **options)
     return edited
 
@@ -85,7 +87,7 @@ def test_losses_are_those_of_the_models_own_logits_and_the_stored_edit(
     family: str, edit: str, tmp_path: Path
 ) -> None:
     plain, laid_over, tensors = model(family), model(family), drawn(edit)
-    edited = Edited(HeadEdit(tensors, 0.6, 1.3), 0.0)
+    edited = Edited(HeadEdit(tensors, 0.6, 1.3), 0.0, 0.0)
     origin = {"settings": {"unlearner": "mine", "kind": "tilt"}}
     write(tmp_path / "trained.safetensors", edited.tensors, origin)
     lay_over = overlay(tmp_path / "trained.safetensors", laid_over)
@@ -114,19 +116,18 @@ def test_losses_are_those_of_the_models_own_logits_and_the_stored_edit(
 # --- which edit, and how strong ------------------------------------------------------------------
 
 
-def shares(texts: list[NDArray[np.int32]]) -> NDArray[np.float64]:
-    counts = Counter(int(token) for text in texts for token in text[1:])
-    raised = np.array([counts[token] + 0.2 for token in range(VOCABULARY)])
-    return raised / raised.sum()
-
-
 def ratio_by_hand(lost: list[int], kept: list[int]) -> NDArray[np.float64]:
-    forget, retain = [FORGET[row] for row in lost], [RETAIN[row] for row in kept]
-    return np.log(shares(retain) / shares(forget + retain))
+    """log((r_v + 0.2) / (r_v + f_v + 0.2)) of the counts of each token v."""
+    forget, stays = (
+        Counter(int(token) for row in rows for token in texts[row][1:])
+        for texts, rows in ((FORGET, lost), (RETAIN, kept))
+    )
+    raised = np.array([stays[token] + 0.2 for token in range(VOCABULARY)])
+    return np.log(raised / (raised + [forget[token] for token in range(VOCABULARY)]))
 
 
-def test_the_bias_is_the_log_ratio_of_word_counts() -> None:
-    edited = edited_by("logit_bias", model("llama"), strength=0.3)
+def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_text_that_stays() -> None:
+    edited = edited_by("logit_bias", model("llama"), strength=0.3, harm=100.0)
     assert edited.edit.bias is not None
     expected = ratio_by_hand([*range(len(FORGET))], [*range(len(RETAIN))])
     np.testing.assert_allclose(edited.edit.bias.numpy(), expected, rtol=1e-5, atol=1e-6)
@@ -134,40 +135,71 @@ def test_the_bias_is_the_log_ratio_of_word_counts() -> None:
 
 
 @torch.no_grad()
-def harm_by_hand(language_model: PreTrainedModel, strength: float) -> float:
-    """Each retain text with the counts of the texts of other folds."""
-    rise, tokens = 0.0, 0
-    folds = [folds_of(texts, 3) for texts in (FORGET, RETAIN)]
-    for row in range(len(RETAIN)):
-        others = [np.flatnonzero(of != folds[1][row]).tolist() for of in folds]
-        text = torch.from_numpy(RETAIN[row].astype(np.int64))
-        start_logits = language_model(text[None]).logits[0, :-1].double()
-        raised = start_logits + strength * torch.from_numpy(ratio_by_hand(*others))
-        for logits, sign in ((raised, -1), (start_logits, 1)):
-            rise += sign * float(logits.log_softmax(1).gather(1, text[1:, None]).sum())
-        tokens += len(text) - 1
-    return rise / tokens
+def effect_by_hand(start: PreTrainedModel, base: PreTrainedModel, strength: float) -> list[float]:
+    """Rise of forget and retain texts, each with the counts of the texts of other folds, and that
+    of gold's on forget texts: the mean of (1 - P(stays)) times what training has gained."""
+    folds, means = [folds_of(texts, 3) for texts in (FORGET, RETAIN)], []
+    for at, texts in enumerate((FORGET, RETAIN)):
+        rises, golds = [], []
+        for row in range(len(texts)):
+            ratio = ratio_by_hand(*(np.flatnonzero(of != folds[at][row]).tolist() for of in folds))
+            text = torch.from_numpy(texts[row].astype(np.int64))
+            before, after = (of(text[None]).logits[0, :-1].double() for of in (base, start))
+            edited, tokens = after + strength * torch.from_numpy(ratio), text[1:, None]
+            nll = [-z.log_softmax(1).gather(1, tokens)[:, 0] for z in (before, after, edited)]
+            rises.append(nll[2] - nll[1])
+            golds.append((1 - np.exp(ratio)[text[1:]]) * (nll[0] - nll[1]).numpy())
+        means += [float(torch.cat(rises).mean()), float(np.concatenate(golds).mean())]
+    return [means[0], means[2], means[1]]
 
 
-def test_the_strength_is_the_largest_that_harms_retain_texts_by_so_little() -> None:
-    language_model = model("gemma2")
-    by_hand = {step: harm_by_hand(language_model, step / 20) for step in range(1, 21)}
-    assert by_hand[20] > max(0.0, by_hand[3])
-    for most in (by_hand[9] * 1.001, by_hand[15] * 1.001):
-        edited = edited_by("logit_bias", language_model, harm=most)
-        step = max(step for step, harm in by_hand.items() if harm <= most)
-        assert edited.counts["strength"] == pytest.approx(step / 20)
-        assert edited.harm == pytest.approx(by_hand[step], rel=1e-4)
+def test_the_strength_is_the_largest_within_its_bounds() -> None:
+    start, base = model("llama"), model("llama", seed=2)
+    harm = effect_by_hand(start, base, 1.5)[1]
+    cases: list[tuple[dict[str, Any], Callable[[], PreTrainedModel] | None]] = [
+        ({"harm": harm}, None),
+        ({"harm": 100.0}, lambda: base),
+    ]
+    for bound, opens in cases:
+        edited = edited_by("logit_bias", start, strength=2.0, base=opens, **bound)
+        strength = float(edited.edit.strength)
+        within, beyond = (effect_by_hand(start, base, x) for x in (strength, strength + 0.02))
+        if opens is None:
+            assert within[1] <= harm < beyond[1]
+            assert edited.gold_rise is None
+        else:
+            assert within[0] <= within[2] < beyond[0]
+            assert edited.gold_rise == pytest.approx(within[2], rel=1e-4)
+        assert [edited.forget_rise, edited.harm] == pytest.approx(within[:2], rel=1e-4)
+        assert (
+            edited_by("logit_bias", start, strength=0.1, base=opens, **bound).edit.strength > 0.09
+        )
     # With no strength that is harmless enough it leaves the model as it is.
-    edited = edited_by("logit_bias", language_model, harm=0.0)
-    expected = [step for step, harm in by_hand.items() if harm <= 0]
-    assert edited.counts["strength"] == max(expected, default=0) / 20
+    assert edited_by("logit_bias", start, harm=-1.0).counts["strength"] == 0
+
+
+def test_log_odds_are_calibrated_by_texts_that_were_not_fitted() -> None:
+    """Of a classifier whose log-odds are three times the true ones, and one too many."""
+    random = torch.Generator().manual_seed(1)
+    true = HeadEdit(drawn("tilt"))
+    assert true.A is not None and true.B is not None and true.c is not None
+    hidden, tokens = torch.randn(40000, 16, generator=random) / 8, torch.arange(40000) % VOCABULARY
+    odds = ((hidden @ true.A.t()) * true.B[tokens]).sum(1) + true.c[tokens]
+    stays = torch.rand(len(odds), generator=random) < odds.sigmoid()
+    places = [
+        Places(hidden[rows], tokens[rows], torch.arange(int(rows.sum())) % FOLDS, 1.0)
+        for rows in (stays, ~stays)
+    ]
+    loud = HeadEdit({"A": true.A, "B": 3 * true.B, "c": 3 * true.c + 1})
+    for edit in calibrated([loud] * (FOLDS + 1), places):
+        torch.testing.assert_close(edit.B, true.B, rtol=0.05, atol=0.05)
+        torch.testing.assert_close(edit.c, true.c, rtol=0.05, atol=0.08)
 
 
 @pytest.mark.parametrize("kind", ["logit_bias", "tilt"])
 def test_the_same_bits_again_and_the_same_choice_by_other_batches(kind: str) -> None:
     language_model = start("gemma2")
-    options: dict[str, Any] = {"harm": 10.0, "strength": None}
+    options: dict[str, Any] = {"harm": 10.0}
     one, two = (edited_by(kind, language_model, **options) for _ in range(2))
     tensors = one.edit.state_dict()
     assert tensors.keys() >= {"strength", "temperature"}

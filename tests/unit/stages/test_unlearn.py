@@ -110,13 +110,17 @@ def test_an_edit_is_stored_alone_and_without_steps(
 ) -> None:
     removal = listed(tmp_path / "removals.parquet", base, ["if3", "if0", "if7"])
     settings = unlearning(kind)
-    settings["settings"] |= changes
-    assert unlearn(base, tmp_path, settings, removal=removal) == 0
+    settings["settings"] |= changes | {"harm": 100.0}
+    # A model that is ready as it is has no base, and so no estimate of gold.
+    assert unlearn(base, tmp_path, settings, removal=removal, trained=None) == 0
     stored = load_file(tmp_path / "trained.safetensors")
     assert stored.keys() == {f"edit.{name}" for name in tensors | {"strength", "temperature"}}
     counts = {"removed": 3, "steps": 0, "trained_parameters": 0, "temperature": 1.0, **changes}
-    assert read_json(tmp_path / "card.json").items() >= counts.items()
+    assert read_json(tmp_path / "card.json").items() >= (counts | {"gold_rise": None}).items()
     assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 0
+    assert unlearn(base, tmp_path, settings, removal=removal) == 0
+    card = read_json(tmp_path / "card.json")
+    assert card["forget_rise"] <= card["gold_rise"] or card["strength"] == 0
 
 
 def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(

@@ -1,15 +1,27 @@
 """What unlearners without training have in common: the start's states, and how strong an edit is.
 
-An edit of the logits (see ``head.py``) is fitted to counts or states of the start model, and its
-strength and temperature are chosen on *training* texts: the mean NLL of retain texts may rise by so
-much and no more. It is cross-fitted: each text is read with the edit that was fitted without it.
+An edit adds ``strength`` times e(h)_x = log P(S | h, x) to the logits of the start model, where S
+are the texts that stay: at strength 1 that is Bayes' rule, p(x | h, S) ~ p(x | h) P(S | h, x). It
+is fitted to counts or states of *training* texts, F those to forget, and cross-fitted: each text is
+read with the edit that was fitted without it.
+
+Bayes' rule takes all that F says of x. Gold, trained on S alone, keeps what the base model b knew
+before. So where b is at hand, the mean NLL of F may rise by at most an estimate of how far gold's
+lies above the start's. To first order training adds up gradients of its tokens, so that the gain
+log p - log p_b at (h, x) is a sum over training tokens of how like (h, x) they are; of those that
+are like it, the share P(S | h, x) is of texts that stay, and gold has their part of the gain:
+
+    log p_gold(x | h)  ~  log p(x | h) - (1 - P(S | h, x)) (log p(x | h) - log p_b(x | h)).
+
+The mean over F of the last term, ``gold_rise``, is the base's NLL less the start's, less what
+training on texts that stay has taught of F. Neglected: that texts of S also lower the logits of
+words of F alone (gold's NLL can be above the base's), and that the start knows F by heart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,30 +30,35 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
-from torch.nn import functional
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm.batches import model_batches
 from mamushi.lm.head import logits_of, soft_cap
-from mamushi.lm.loss import EDITED_ROWS, nll_in_place, predicting_states
+from mamushi.lm.loss import EDITED_ROWS, predicting_states
 from mamushi.lm.parameters import body
+from mamushi.lm.perplexity import token_nll
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.unlearning.objective import require_predicted
 from mamushi_extras.edits.head import PREFIX, HeadEdit, logit_scale
 
 FOLDS = 4
-CHOOSING = 2**15
-"""Most predicted tokens of retain texts on which strength and temperature are chosen."""
+CHOOSING = 2**15  # most predicted tokens of each domain on which the strength is chosen
+HALVINGS = 7  # of the strength that was asked for: 1% of it is left
 
 
 @dataclass(frozen=True)
 class Edited:
-    """An edit, and what it costs."""
+    """An edit, and what it does to the mean NLL of training texts, in nats, cross-fitted."""
 
     edit: HeadEdit
+    forget_rise: float
+    """How far that of texts to forget rises above the start's."""
     harm: float
-    """Rise of the mean NLL of retain training texts above the start's, in nats, cross-fitted."""
+    """The same of the texts that stay."""
+    gold_rise: float | None = None
+    """How far gold's on the texts to forget is estimated to lie above the start's; None where no
+    base model is at hand."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -49,10 +66,11 @@ class Edited:
         return self.edit.cpu().state_dict(prefix=PREFIX)
 
     @property
-    def counts(self) -> dict[str, float]:
+    def counts(self) -> dict[str, float | None]:
         """Return what the model's card says of it."""
         pair = {name: getattr(self.edit, name) for name in ("strength", "temperature")}
-        return {**{name: round(float(x), 6) for name, x in pair.items()}, "harm": self.harm}
+        effect = {"forget_rise": self.forget_rise, "harm": self.harm, "gold_rise": self.gold_rise}
+        return {**{name: round(float(x), 6) for name, x in pair.items()}, **effect}
 
 
 class Places(NamedTuple):
@@ -66,10 +84,18 @@ class Places(NamedTuple):
     """The fold that each one's text is in, int64 (n,)."""
     share: float
     """Which part of the domain's places these are."""
+    base: Tensor | None = None
+    """NLL of the tokens (n,) under the base model, where it was asked for."""
 
     def at(self, rows: Tensor) -> Places:
         """Return some of the places, as the same share of the domain."""
-        return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share)
+        base = None if self.base is None else self.base[rows]
+        return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share, base)
+
+    def drawn(self, most: int) -> Places:
+        """Return at most so many of the places, in their order, drawn by chance."""
+        order = torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(0))
+        return self.at(order[:most].sort()[0].to(self.tokens.device))
 
 
 def unedited(
@@ -80,7 +106,7 @@ def unedited(
     with accelerator.autocast():
         require_editable(model)
     if not len(forget):
-        return Edited(HeadEdit({}), 0.0)
+        return Edited(HeadEdit({}), 0.0, 0.0)
     require_predicted(forget, retain)
     return None
 
@@ -125,9 +151,11 @@ def read_places(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
+    base: Callable[[], PreTrainedModel] | None = None,
 ) -> Places:
     """Read the states of texts with together at most ``most`` predicted tokens, drawn by the seed;
-    of one text at least. The order is that of the texts, whatever batches they are read in."""
+    of one text at least. The order is that of the texts, whatever batches they are read in. Of
+    ``base``, which opens the base model, the NLL is read as well."""
     order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.counted > 0))
     size = np.cumsum(texts.counted[order])
     rows = np.sort(order[: max(1, int((size <= most).sum()))])
@@ -142,67 +170,74 @@ def read_places(
             of_rows[row] = of_row
     hidden, tokens = (torch.cat(values) for values in zip(*of_rows, strict=True))
     folds = torch.from_numpy(np.repeat(folds_of(texts, seed)[rows], lengths)).to(hidden.device)
-    return Places(hidden, tokens, folds, len(tokens) / float(size[-1]))
+    nll = None
+    if base is not None:
+        of_base = token_nll(base(), chosen, batch_tokens, accelerator)
+        nll = torch.from_numpy(of_base).to(hidden.device)
+    return Places(hidden, tokens, folds, len(tokens) / float(size[-1]), nll)
 
 
 @torch.no_grad()
-def edit_harms(
+def read_edited(
     model: PreTrainedModel,
-    retain: Places,
+    places: Places,
     edits: Sequence[HeadEdit],
-    grid: Sequence[tuple[float, float]],
+    strength: float,
+    temperature: float,
     accelerator: Accelerator,
-) -> NDArray[np.float64]:
-    """Return for each pair of strength and temperature how far the mean NLL of the places rises
-    above the start's, in nats, when each is read with the edit that was fitted without its fold,
-    ``edits`` (FOLDS,)."""
+) -> Tensor:
+    """Return for each place the start's NLL of its token, the edited model's, and log P(S | h, x)
+    of that token, each by the edit that was fitted without its fold, ``edits`` (FOLDS,): (3, n) in
+    fp64."""
     head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
-    total = np.zeros(len(grid))
+    values = torch.empty(3, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
     for fold, edit in enumerate(edits):
-        for rows in (retain.folds == fold).nonzero()[:, 0].split(EDITED_ROWS):
-            hidden, tokens = retain.hidden[rows], retain.tokens[rows]
+        for rows in (places.folds == fold).nonzero()[:, 0].split(EDITED_ROWS):
+            hidden, tokens = places.hidden[rows], places.tokens[rows, None]
             with accelerator.autocast():
                 logits = logits_of(head, cap, hidden, scale=scale).float()
-                term = edit.logit_term(hidden, slice(None))
-            start = functional.cross_entropy(logits, tokens, reduction="sum")
-            edited, rises = torch.empty_like(logits), []
-            for strength, temperature in grid:
-                torch.div(logits, temperature, out=edited).add_(term, alpha=strength)
-                nll = nll_in_place(edited, tokens[:, None], None, edited.dtype, False)
-                rises.append(nll.sum() - start)
-            total += torch.stack(rises).double().cpu().numpy()
-    return total / len(retain.tokens)
-
-
-def chosen_pair(
-    grid: Sequence[tuple[float, float]], rises: NDArray[np.float64], settings: Mapping[str, Any]
-) -> tuple[float, float, float]:
-    """Return strength, temperature and harm: of the pairs that harm by at most ``harm``, one of the
-    largest strength, and among these the one that harms least. A ``strength`` that was set harms as
-    it may. Without any pair the model stays as it is: 0, 1, 0."""
-    most = np.inf if settings["strength"] is not None else float(settings["harm"])
-    allowed = [(s, -rise, t) for (s, t), rise in zip(grid, rises, strict=True) if rise <= most]
-    strength, gain, temperature = max(allowed, default=(0.0, 0.0, 1.0))
-    return strength, temperature, -float(gain)
+                term = edit.logit_term(hidden, slice(None)).expand_as(logits)
+            both = logits, logits / temperature + strength * term
+            pair = [z.logsumexp(1) - z.gather(1, tokens)[:, 0] for z in both]
+            values[:, rows] = torch.stack([*pair, term.gather(1, tokens)[:, 0]]).double()
+    return values
 
 
 def choose_edit(
     model: PreTrainedModel,
-    retain: Places,
-    fit: Callable[[int | None], HeadEdit],
+    stays: Places,
+    forget: Places,
+    edits: Sequence[HeadEdit],
     settings: Mapping[str, Any],
-    grids: Sequence[Sequence[float]],
     accelerator: Accelerator,
 ) -> Edited:
-    """Return the edit that ``fit`` makes of all texts, in the strength and temperature of ``grids``
-    that those allow which it makes without a fold."""
-    fitted = [fit(fold) for fold in (*range(FOLDS), None)]
-    values = settings["strength"], settings.get("temperature", 1.0)
-    strengths, temperatures = (
-        grid if value is None else [float(value)] for value, grid in zip(values, grids, strict=True)
-    )
-    grid = [*product(strengths, temperatures)]
-    rises = edit_harms(model, retain, fitted[:-1], grid, accelerator)
-    strength, temperature, harm = chosen_pair(grid, rises, settings)
-    tensors = {name: value for name, value in fitted[-1].named_buffers() if value.dim()}
-    return Edited(HeadEdit(tensors, strength, temperature), harm)
+    """Return the last of the ``edits`` (FOLDS + 1,), that of all texts, at the ``strength`` of the
+    settings, or at the largest below, to 1%, at which the cross-fitted ones raise the NLL of texts
+    that stay by at most ``harm`` and that of texts to forget by at most ``gold_rise``.
+
+    Both are convex in the strength, and 0 without an edit: what is allowed is an interval."""
+    temperature, most = float(settings.get("temperature", 1.0)), float(settings["strength"])
+    few = [places.drawn(CHOOSING) for places in (forget, stays)]
+
+    def effect(strength: float) -> tuple[list[float], Tensor]:
+        how = edits[:-1], strength, temperature, accelerator
+        both = [read_edited(model, places, *how) for places in few]
+        return [float((edited - start).mean()) for start, edited, _ in both], both[0]
+
+    rises, (start, _, log_stays) = effect(most)
+    gold = None
+    if few[0].base is not None:
+        gold = float((-torch.expm1(log_stays) * (few[0].base - start)).mean())
+    bounds = np.array([np.inf if gold is None else gold, settings["harm"]])
+    strength, high, allowed = most, most, rises
+    if np.any(rises > bounds):
+        strength, allowed = 0.0, [0.0, 0.0]
+        for _ in range(HALVINGS):
+            rises = effect(middle := (strength + high) / 2)[0]
+            if np.any(rises > bounds):
+                high = middle
+            else:
+                strength, allowed = middle, rises
+    temperature = temperature if strength else 1.0
+    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature)
+    return Edited(edit, allowed[0], allowed[1], gold)

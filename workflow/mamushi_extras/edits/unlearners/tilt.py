@@ -1,16 +1,16 @@
 """Tilt, without training of the model: its logits, times what a classifier says of each next token.
 
-Temper-Then-Tilt (arXiv 2602.10217): p(x | h)^(1 / T) * P(retain | h, x)^strength, normalized, where
+Temper-Then-Tilt (arXiv 2602.10217): p(x | h)^(1 / T) * P(stays | h, x)^strength, normalized, where
 the classifier reads the start model's last hidden state h and the token x that follows. Here its
 log-odds are bilinear, (A h) . B_x + c_x of ``rank``, fitted by the logistic loss to the tokens of
-retain texts against those of the texts to forget. Strength and temperature T are the largest
-strength, and the temperature that goes best with it, at which the mean NLL of retain training texts
-rises by at most ``harm``; each of them is read with a classifier of other texts.
+texts that stay against those of the texts to forget. Slope and offset of the log-odds are fitted
+again (Platt) to texts that a classifier has not seen, so that they are chances, and strength 1 is
+Bayes' rule. How far it may go, see ``editing.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Count, NotNegative, Positive, Section, key
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mamushi_extras.edits.head import HeadEdit
 
 TRAINS = False
-STRENGTHS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0)
-TEMPERATURES = (1.0, 1.05, 1.1)
 PLACES = 2**17
 """Most places of a domain whose states are read."""
 BATCH = 64
@@ -36,9 +34,11 @@ BATCH = 64
 class Settings(Section):
     """Settings of this unlearner."""
 
-    strength: NotNegative | None = key(None, "Power of the classifier; null chooses it by `harm`.")
-    temperature: Positive | None = key(None, "T, that divides the start's logits; null as above.")
-    harm: NotNegative = key(0.005, "Most nats that the NLL of retain training texts may rise.")
+    strength: NotNegative = key(
+        1.0, "Power of the chance: 1 is Bayes' rule; less where bounds say."
+    )
+    temperature: Positive = key(1.0, "T, that divides the start's logits.")
+    harm: NotNegative = key(0.005, "Most nats that the NLL of training texts that stay may rise.")
     rank: Count = key(16, "Of the classifier.")
     epochs: Count = key(2, "Passes of the classifier over the tokens.")
     learning_rate: Positive = key(1.0e-2, "Adam's, of the classifier.")
@@ -47,27 +47,23 @@ class Settings(Section):
 def edit(
     model: PreTrainedModel,
     forget: TokenSet,
-    retain: TokenSet,
+    stays: TokenSet,
     settings: Mapping[str, Any],
+    *,
+    base: Callable[[], PreTrainedModel] | None = None,
     **options: Any,
 ) -> Edited:
-    """Return the edit of the logits that unlearns ``forget``, and its harm."""
-    from functools import partial
+    """Return the edit of the logits that unlearns ``forget`` alone, and what it does."""
+    from mamushi_extras.edits.editing import FOLDS, choose_edit, read_places, unedited
 
-    import torch
-
-    from mamushi_extras.edits.editing import CHOOSING, choose_edit, read_places, unedited
-
-    if edit := unedited(model, forget, retain, options["accelerator"]):
+    if edit := unedited(model, forget, stays, options["accelerator"]):
         return edit
-    seed, grids = options["seed"], (STRENGTHS, TEMPERATURES)
-    places = [read_places(model, texts, PLACES, **options) for texts in (retain, forget)]
-    vocabulary = len(model.get_output_embeddings().weight)
-    fit = partial(fit_tilt, places, vocabulary, settings, seed)
-    of_retain = places[0]
-    drawn = torch.randperm(len(of_retain.tokens), generator=torch.Generator().manual_seed(seed))
-    few = of_retain.at(drawn[:CHOOSING].sort()[0].to(of_retain.tokens.device))
-    return choose_edit(model, few, fit, settings, grids, options["accelerator"])
+    of_stays = read_places(model, stays, PLACES, **options)
+    places = of_stays, read_places(model, forget, PLACES, base=base, **options)
+    how = len(model.get_output_embeddings().weight), settings, options["seed"]
+    fitted = [fit_tilt(places, *how, fold) for fold in (*range(FOLDS), None)]
+    edits = calibrated(fitted, places)
+    return choose_edit(model, *places, edits, settings, options["accelerator"])
 
 
 def lay_over(path: Path, model: PreTrainedModel) -> None:
@@ -77,6 +73,34 @@ def lay_over(path: Path, model: PreTrainedModel) -> None:
     head.lay_over(model, head.read_edit(path))
 
 
+def calibrated(fitted: Sequence[HeadEdit], of_domains: Sequence[Places]) -> list[HeadEdit]:
+    """Return classifiers, one without each fold and one of all, with the slope, at least 0, and the
+    offset of their log-odds at which the logistic loss of places without whose fold each was fitted
+    is least."""
+    import torch
+    from sklearn.linear_model import LogisticRegression
+
+    from mamushi_extras.edits.head import HeadEdit
+
+    tensors = [dict(edit.named_buffers()) for edit in fitted]
+    odds, labels, weights = [], [], []
+    for label, places in enumerate(reversed(of_domains)):
+        for fold, of in enumerate(tensors[:-1]):
+            unseen = places.at((places.folds == fold).nonzero()[:, 0])
+            value = torch.zeros(len(unseen.tokens), device=unseen.tokens.device)
+            if "A" in of:
+                inner = unseen.hidden.float() @ of["A"].t()
+                value = (inner * of["B"][unseen.tokens]).sum(1) + of["c"][unseen.tokens]
+            odds.append(value.double().cpu())
+            labels += [label] * len(value)
+            weights += [1 / places.share] * len(value)
+    line = LogisticRegression(C=1e6).fit(torch.cat(odds).numpy()[:, None], labels, weights)
+    slope, offset = max(0.0, float(line.coef_[0, 0])), float(line.intercept_[0])
+    for of in tensors:
+        of |= {"B": slope * of["B"], "c": slope * of["c"] + offset} if "A" in of else {}
+    return [HeadEdit(of) for of in tensors]
+
+
 def fit_tilt(
     of_domains: Sequence[Places],
     vocabulary: int,
@@ -84,9 +108,9 @@ def fit_tilt(
     seed: int,
     fold: int | None,
 ) -> HeadEdit:
-    """Return the classifier of the places, of retain and of forget texts, that are not in ``fold``,
-    of all for None, by Adam on the mean logistic loss in which each domain counts as it would with
-    all of its places.
+    """Return the classifier of the places, of texts that stay and of those to forget, that are not
+    in ``fold``, of all for None, by Adam on the mean logistic loss in which each domain counts as
+    it would with all of its places.
 
     States are standardized; A and c of the result are those of states as they are. The same seed
     gives the same bits on the same machine. Without a place of both domains it says nothing.
