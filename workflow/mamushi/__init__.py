@@ -12,11 +12,13 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.9.0"
-__all__ = ["rank"]
+__all__ = ["edits", "rank"]
 
 
 def __getattr__(name: str) -> Any:
     # Only for whoever asks for it: it is heavy, and every command imports this package.
     if name == "rank":
         return import_module("mamushi_curate.ranking").rank
+    if name == "edits":
+        return import_module("mamushi_extras.edits")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

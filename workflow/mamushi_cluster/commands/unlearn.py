@@ -53,7 +53,7 @@ def run(
     for cell in cells(grid) if status == 0 and not how.dry_run else ():
         written = paths.TRAINED.format(**cell, arm=f"{unlearner}/lists/{name}")
         card = paths.MODEL_CARD.format(model=cell["model"])
-        command = f"mamushi export --model-card {card} --trained {written} --out FOLDER"
-        done.append({**cell, "unlearned": written, "export": command if trains else None})
-        print(f"unlearned: {written}", *([f"as a model: {command}"] if trains else []), sep="\n")
+        what = f"--model-card {card} --trained {written}" if trains else f"{written} --to edit"
+        done.append(cell | {"unlearned": written, "export": f"mamushi export {what} --out FOLDER"})
+        print("unlearned: {unlearned}\nto take home: {export}".format(**done[-1]))
     return status, done

@@ -125,7 +125,7 @@ def _write_model(folder: Path, card: Path, trained: Sequence[Path]) -> None:
     model = open_model(card)
     for path in trained:
         if overlay(path, model):
-            raise UserError("is an edit of logits, which no folder of weights has", where=path)
+            raise UserError("is an edit of logits", where=path, do="export it with --to edit")
     merge_adapters(model)
     model.to(torch.float32)
     model.config.use_cache = True

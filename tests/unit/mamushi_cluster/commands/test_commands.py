@@ -150,7 +150,7 @@ def test_unlearn_adds_the_list_to_the_configuration(
     made = f"results/runs/newsgroups/gemma-2-2b/{arm}"
     said = capsys.readouterr().out
     assert f"unlearned: {made}" in said and f"--trained {made} --out FOLDER" in said
-    # An edit of the logits is no model's weights.
+    # An edit of the logits is no model's weights, and goes around its head.
     assert main(["unlearn", "agreed on.txt", "--unlearner", "logit_bias"]) == 0
     said = capsys.readouterr().out
-    assert "/logit_bias/lists/agreed-on/" in said and "export" not in said
+    assert "/logit_bias/lists/agreed-on/" in said and "--to edit --out FOLDER" in said
