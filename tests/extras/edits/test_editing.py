@@ -16,11 +16,11 @@ from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay, write
-from mamushi.lm.tokens import TokenSet
+from mamushi.lm.tokens import TokenSet, keep_spans, mask_spans, subset
 from mamushi.registry import plugin
-from mamushi_extras.edits.editing import FOLDS, Edited, Places, folds_of
+from mamushi_extras.edits.editing import FOLDS, Edited, Places, folds_of, unselected
 from mamushi_extras.edits.head import HeadEdit
-from mamushi_extras.edits.unlearners.tilt import calibrated
+from mamushi_extras.edits.unlearners.tilt import calibrate
 from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
@@ -43,8 +43,8 @@ def edited_by(
     """What an unlearner with its defaults, but for ``changes``, does to the logits."""
     unlearner = plugin("unlearner", kind)
     read = language_model, forget, retain, unlearner.defaults | changes
-    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens, "base": base}
-    edited: Edited = unlearner.code.edit(*read, **options)
+    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens}
+    edited: Edited = unlearner.code.edit(*read, forget=forget, base=base, **options)
     return edited
 
 
@@ -116,17 +116,17 @@ def test_losses_are_those_of_the_models_own_logits_and_the_stored_edit(
 # --- which edit, and how strong ------------------------------------------------------------------
 
 
-def ratio_by_hand(lost: list[int], kept: list[int]) -> NDArray[np.float64]:
+def ratio_by_hand(forget_rows: list[int], retain_rows: list[int]) -> NDArray[np.float64]:
     """log((r_v + 0.2) / (r_v + f_v + 0.2)) of the counts of each token v."""
-    forget, stays = (
+    forget, retain = (
         Counter(int(token) for row in rows for token in texts[row][1:])
-        for texts, rows in ((FORGET, lost), (RETAIN, kept))
+        for texts, rows in ((FORGET, forget_rows), (RETAIN, retain_rows))
     )
-    raised = np.array([stays[token] + 0.2 for token in range(VOCABULARY)])
+    raised = np.array([retain[token] + 0.2 for token in range(VOCABULARY)])
     return np.log(raised / (raised + [forget[token] for token in range(VOCABULARY)]))
 
 
-def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_text_that_stays() -> None:
+def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_remaining_text() -> None:
     edited = edited_by("logit_bias", model("llama"), strength=0.3, harm=100.0)
     assert edited.edit.bias is not None
     expected = ratio_by_hand([*range(len(FORGET))], [*range(len(RETAIN))])
@@ -137,7 +137,7 @@ def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_text_that_stays(
 @torch.no_grad()
 def effect_by_hand(start: PreTrainedModel, base: PreTrainedModel, strength: float) -> list[float]:
     """Rise of forget and retain texts, each with the counts of the texts of other folds, and that
-    of gold's on forget texts: the mean of (1 - P(stays)) times what training has gained."""
+    of gold's on forget texts: the mean of (1 - P(remains)) times what training has gained."""
     folds, means = [folds_of(texts, 3) for texts in (FORGET, RETAIN)], []
     for at, texts in enumerate((FORGET, RETAIN)):
         rises, golds = [], []
@@ -185,15 +185,24 @@ def test_log_odds_are_calibrated_by_texts_that_were_not_fitted() -> None:
     assert true.A is not None and true.B is not None and true.c is not None
     hidden, tokens = torch.randn(40000, 16, generator=random) / 8, torch.arange(40000) % VOCABULARY
     odds = ((hidden @ true.A.t()) * true.B[tokens]).sum(1) + true.c[tokens]
-    stays = torch.rand(len(odds), generator=random) < odds.sigmoid()
+    remains = torch.rand(len(odds), generator=random) < odds.sigmoid()
     places = [
         Places(hidden[rows], tokens[rows], torch.arange(int(rows.sum())) % FOLDS, 1.0)
-        for rows in (stays, ~stays)
+        for rows in (remains, ~remains)
     ]
     loud = HeadEdit({"A": true.A, "B": 3 * true.B, "c": 3 * true.c + 1})
-    for edit in calibrated([loud] * (FOLDS + 1), places):
+    for edit in calibrate([loud] * (FOLDS + 1), places):
         torch.testing.assert_close(edit.B, true.B, rtol=0.05, atol=0.05)
         torch.testing.assert_close(edit.c, true.c, rtol=0.05, atol=0.08)
+
+
+def test_forget_texts_and_tokens_that_are_not_selected_remain() -> None:
+    predicted = subset(FORGET, np.flatnonzero(FORGET.counted))
+    spans = [{"id": predicted.ids[row], "start": 2, "stop": 4} for row in (1, 5)]
+    remaining = unselected(predicted, keep_spans(predicted, spans))
+    np.testing.assert_array_equal(remaining.weights, mask_spans(predicted, spans).weights)
+    remaining = unselected(predicted, subset(predicted, np.array([1, 5])))
+    assert remaining.ids.tolist() == np.delete(predicted.ids, [1, 5]).tolist()
 
 
 @pytest.mark.parametrize("kind", ["logit_bias", "tilt"])

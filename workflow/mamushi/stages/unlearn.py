@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import setting
@@ -90,11 +89,8 @@ def _store_unlearned(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Unlearn selected texts from the start of a job's arm, and store what comes of that; return
     the step log, and what the card says."""
-    import numpy as np
-
     from mamushi.lm import storage
     from mamushi.lm.loading import open_placed, open_tokenizer
-    from mamushi.lm.tokens import concat, subset
     from mamushi.unlearning import loop
 
     files, settings, seed = job.arguments, job.settings, job.settings.seed
@@ -105,12 +101,9 @@ def _store_unlearned(
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not (unlearner := plugin("unlearner", settings.kind)).trains:
         how = {"seed": seed, "accelerator": accelerator, "batch_tokens": execution["batch_tokens"]}
-        if files["trained"] is not None:
-            of_base = settings.precision, accelerator
-            how["base"] = partial(open_placed, files["model_card"], [], *of_base)
-        unlisted = subset(forget, np.flatnonzero(~np.isin(forget.ids, selected.ids)))
-        stays = concat([retain, unlisted])
-        edited = unlearner.code.edit(model, selected, stays, settings.settings, **how)
+        of_base: Any = files["model_card"], [], settings.precision, accelerator
+        how["base"] = (lambda: open_placed(*of_base)) if files["trained"] else None
+        edited = unlearner.code.edit(*read[:3], settings.settings, forget=forget, **how)
         storage.write(files["tensors"], edited.tensors, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 TENSORS, CARD = "edit.safetensors", "card.json"
 
 
+def lay_over(path: Path, model: PreTrainedModel) -> None:
+    """Let a model give the logits that the edit in a file makes of its own."""
+    from mamushi_extras.edits import head
+
+    head.lay_over(model, head.read_edit(path))
+
+
 def load(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
     """Put the edit that ``mamushi export --to edit`` wrote into ``folder`` around the output head
     of a model, in place, and return it: ``generate`` then draws from the edited logits.
@@ -20,10 +27,10 @@ def load(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
     """
     from mamushi.errors import UserError
     from mamushi.io.files import read_json
+    from mamushi_extras.edits import head
     from mamushi_extras.edits.editing import require_editable
-    from mamushi_extras.edits.head import lay_over, read_edit
 
-    inputs, edit = read_json(Path(folder) / CARD)["inputs"], read_edit(Path(folder) / TENSORS)
+    inputs, edit = read_json(Path(folder) / CARD)["inputs"], head.read_edit(Path(folder) / TENSORS)
     require_editable(model)
     rows, width = model.get_output_embeddings().weight.shape
     lengths = [len(of) for of in (edit.bias, edit.c) if of is not None]
@@ -34,5 +41,5 @@ def load(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
         fitted_to = {inputs[name] for name in ("model_card", "trained") if name in inputs}
         if {*read_json(exported)["inputs"].values()} != fitted_to:
             raise UserError(f"was fitted to another model than {exported.parent}", where=folder)
-    lay_over(model, edit)
+    head.lay_over(model, edit)
     return model

@@ -1,7 +1,7 @@
 """What unlearners without training have in common: the start's states, and how strong an edit is.
 
 An edit adds ``strength`` times e(h)_x = log P(S | h, x) to the logits of the start model, where S
-are the texts that stay: at strength 1 that is Bayes' rule, p(x | h, S) ~ p(x | h) P(S | h, x). It
+are the texts that remain: at strength 1 that is Bayes' rule, p(x | h, S) ~ p(x | h) P(S | h, x). It
 is fitted to counts or states of *training* texts, F those to forget, and cross-fitted: each text is
 read with the edit that was fitted without it.
 
@@ -9,19 +9,19 @@ Bayes' rule takes all that F says of x. Gold, trained on S alone, keeps what the
 before. So where b is at hand, the mean NLL of F may rise by at most an estimate of how far gold's
 lies above the start's. To first order training adds up gradients of its tokens, so that the gain
 log p - log p_b at (h, x) is a sum over training tokens of how like (h, x) they are; of those that
-are like it, the share P(S | h, x) is of texts that stay, and gold has their part of the gain:
+are like it, the share P(S | h, x) is of remaining texts, and gold has their part of the gain:
 
     log p_gold(x | h)  ~  log p(x | h) - (1 - P(S | h, x)) (log p(x | h) - log p_b(x | h)).
 
 The mean over F of the last term, ``gold_rise``, is the base's NLL less the start's, less what
-training on texts that stay has taught of F. Neglected: that texts of S also lower the logits of
-words of F alone (gold's NLL can be above the base's), and that the start knows F by heart.
+training on S has taught of F. Neglected: that the first tokens of a kind teach most (with little F
+it is too low), and that S also lowers the logits of what F alone says (gold can lie above b).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,13 +38,12 @@ from mamushi.lm.head import logits_of, soft_cap
 from mamushi.lm.loss import EDITED_ROWS, predicting_states
 from mamushi.lm.parameters import body
 from mamushi.lm.perplexity import token_nll
-from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.tokens import TokenSet, concat, subset
 from mamushi.unlearning.objective import require_predicted
 from mamushi_extras.edits.head import PREFIX, HeadEdit, logit_scale
 
 FOLDS = 4
 CHOOSING = 2**15  # most predicted tokens of each domain on which the strength is chosen
-HALVINGS = 7  # of the strength that was asked for: 1% of it is left
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Edited:
     forget_rise: float
     """How far that of texts to forget rises above the start's."""
     harm: float
-    """The same of the texts that stay."""
+    """The same of the remaining texts."""
     gold_rise: float | None = None
     """How far gold's on the texts to forget is estimated to lie above the start's; None where no
     base model is at hand."""
@@ -92,23 +91,48 @@ class Places(NamedTuple):
         base = None if self.base is None else self.base[rows]
         return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share, base)
 
-    def drawn(self, most: int) -> Places:
+    def sample(self, most: int) -> Places:
         """Return at most so many of the places, in their order, drawn by chance."""
         order = torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(0))
         return self.at(order[:most].sort()[0].to(self.tokens.device))
 
 
-def unedited(
-    model: PreTrainedModel, forget: TokenSet, retain: TokenSet, accelerator: Accelerator
-) -> Edited | None:
-    """Return the edit that leaves a model as it is where there is no text to unlearn. Raises
-    ``UserError`` for a model whose logits cannot be edited, and without a token to predict."""
-    with accelerator.autocast():
+def make_edit(
+    model: PreTrainedModel,
+    selected: TokenSet,
+    retain: TokenSet,
+    settings: Mapping[str, Any],
+    fit: Callable[[Sequence[TokenSet], Sequence[Places]], Sequence[HeadEdit]],
+    most: int,
+    *,
+    forget: TokenSet,
+    base: Callable[[], PreTrainedModel] | None = None,
+    **options: Any,
+) -> Edited:
+    """Return the edit that unlearns the ``selected`` of the ``forget`` texts alone. ``fit`` makes
+    (FOLDS + 1,) of the remaining texts and the selected, and of at most so many places of each.
+    Without a text to unlearn the model stays as it is. Raises ``UserError`` for a model whose
+    logits cannot be edited, and without a token to predict."""
+    with options["accelerator"].autocast():
         require_editable(model)
-    if not len(forget):
+    if not len(selected):
         return Edited(HeadEdit({}), 0.0, 0.0)
-    require_predicted(forget, retain)
-    return None
+    require_predicted(selected, retain)
+    texts = concat([retain, unselected(forget, selected)]), selected
+    places = [
+        read_places(model, of, most, base=opens, **options)
+        for of, opens in zip(texts, (None, base), strict=True)
+    ]
+    return choose_edit(model, places, fit(texts, places), settings, options["accelerator"])
+
+
+def unselected(forget: TokenSet, selected: TokenSet) -> TokenSet:
+    """Return the ``forget`` texts of which a token is predicted that is not in the ``selected``:
+    some of them, in their order, each with some of its tokens or all."""
+    weights, is_selected = forget.weights.copy(), np.isin(forget.ids, selected.ids)
+    weights[np.repeat(is_selected, forget.lengths)] -= selected.weights
+    remaining = replace(forget, weights=weights)
+    return subset(remaining, np.flatnonzero(remaining.counted))
 
 
 def folds_of(texts: TokenSet, seed: int) -> NDArray[np.int64]:
@@ -178,7 +202,7 @@ def read_places(
 
 
 @torch.no_grad()
-def read_edited(
+def edited_nll(
     model: PreTrainedModel,
     places: Places,
     edits: Sequence[HeadEdit],
@@ -190,7 +214,7 @@ def read_edited(
     of that token, each by the edit that was fitted without its fold, ``edits`` (FOLDS,): (3, n) in
     fp64."""
     head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
-    values = torch.empty(3, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
+    nll = torch.empty(3, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
     for fold, edit in enumerate(edits):
         for rows in (places.folds == fold).nonzero()[:, 0].split(EDITED_ROWS):
             hidden, tokens = places.hidden[rows], places.tokens[rows, None]
@@ -199,45 +223,35 @@ def read_edited(
                 term = edit.logit_term(hidden, slice(None)).expand_as(logits)
             both = logits, logits / temperature + strength * term
             pair = [z.logsumexp(1) - z.gather(1, tokens)[:, 0] for z in both]
-            values[:, rows] = torch.stack([*pair, term.gather(1, tokens)[:, 0]]).double()
-    return values
+            nll[:, rows] = torch.stack([*pair, term.gather(1, tokens)[:, 0]]).double()
+    return nll
 
 
 def choose_edit(
     model: PreTrainedModel,
-    stays: Places,
-    forget: Places,
+    of_texts: Sequence[Places],
     edits: Sequence[HeadEdit],
     settings: Mapping[str, Any],
     accelerator: Accelerator,
 ) -> Edited:
     """Return the last of the ``edits`` (FOLDS + 1,), that of all texts, at the ``strength`` of the
-    settings, or at the largest below, to 1%, at which the cross-fitted ones raise the NLL of texts
-    that stay by at most ``harm`` and that of texts to forget by at most ``gold_rise``.
+    settings, or at the largest below, to 1%, at which the cross-fitted ones raise the NLL of
+    remaining texts by at most ``harm`` and that of selected ones by at most ``gold_rise``.
 
     Both are convex in the strength, and 0 without an edit: what is allowed is an interval."""
     temperature, most = float(settings.get("temperature", 1.0)), float(settings["strength"])
-    few = [places.drawn(CHOOSING) for places in (forget, stays)]
-
-    def effect(strength: float) -> tuple[list[float], Tensor]:
-        how = edits[:-1], strength, temperature, accelerator
-        both = [read_edited(model, places, *how) for places in few]
-        return [float((edited - start).mean()) for start, edited, _ in both], both[0]
-
-    rises, (start, _, log_stays) = effect(most)
-    gold = None
-    if few[0].base is not None:
-        gold = float((-torch.expm1(log_stays) * (few[0].base - start)).mean())
-    bounds = np.array([np.inf if gold is None else gold, settings["harm"]])
-    strength, high, allowed = most, most, rises
-    if np.any(rises > bounds):
-        strength, allowed = 0.0, [0.0, 0.0]
-        for _ in range(HALVINGS):
-            rises = effect(middle := (strength + high) / 2)[0]
-            if np.any(rises > bounds):
-                high = middle
-            else:
-                strength, allowed = middle, rises
-    temperature = temperature if strength else 1.0
-    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature)
-    return Edited(edit, allowed[0], allowed[1], gold)
+    few = [places.sample(CHOOSING) for places in of_texts]
+    strength, high, middle, allowed, gold = 0.0, most, most, [0.0, 0.0], None
+    while high - strength > most / 100:
+        how = edits[:-1], middle, temperature, accelerator
+        remaining, selected = (edited_nll(model, places, *how) for places in few)
+        rises = [float((edited - start).mean()) for start, edited, _ in (remaining, selected)]
+        if (base := few[1].base) is not None:
+            gold = float((-torch.expm1(selected[2]) * (base - selected[0])).mean())
+        if rises[0] <= settings["harm"] and (gold is None or rises[1] <= gold):
+            strength, allowed = middle, rises
+        else:
+            high = middle
+        middle = (strength + high) / 2
+    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature if strength else 1.0)
+    return Edited(edit, harm=allowed[0], forget_rise=allowed[1], gold_rise=gold)

@@ -1,23 +1,22 @@
 """Tilt, without training of the model: its logits, times what a classifier says of each next token.
 
-Temper-Then-Tilt (arXiv 2602.10217): p(x | h)^(1 / T) * P(stays | h, x)^strength, normalized, where
+Temper-Then-Tilt (arXiv 2602.10217): p(x | h)^(1 / T) * P(S | h, x)^strength, normalized, where
 the classifier reads the start model's last hidden state h and the token x that follows. Here its
 log-odds are bilinear, (A h) . B_x + c_x of ``rank``, fitted by the logistic loss to the tokens of
-texts that stay against those of the texts to forget. Slope and offset of the log-odds are fitted
-again (Platt) to texts that a classifier has not seen, so that they are chances, and strength 1 is
-Bayes' rule. How far it may go, see ``editing.py``.
+S, the texts that remain, against those of the texts to forget. Slope and offset of the log-odds are
+fitted again (Platt) to texts that a classifier has not seen, so that they are chances, and strength
+1 is Bayes' rule. How far it may go, see ``editing.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Count, NotNegative, Positive, Section, key
+from mamushi_extras.edits import lay_over
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import Tensor
     from transformers import PreTrainedModel
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from mamushi_extras.edits.editing import Edited, Places
     from mamushi_extras.edits.head import HeadEdit
 
+__all__ = ["Settings", "edit", "lay_over"]
 TRAINS = False
 PLACES = 2**17
 """Most places of a domain whose states are read."""
@@ -34,11 +34,9 @@ BATCH = 64
 class Settings(Section):
     """Settings of this unlearner."""
 
-    strength: NotNegative = key(
-        1.0, "Power of the chance: 1 is Bayes' rule; less where bounds say."
-    )
+    strength: NotNegative = key(1.0, "Power of the chance: 1 is Bayes' rule; bounds may lower it.")
     temperature: Positive = key(1.0, "T, that divides the start's logits.")
-    harm: NotNegative = key(0.005, "Most nats that the NLL of training texts that stay may rise.")
+    harm: NotNegative = key(0.005, "Most nats that the NLL of remaining training texts may rise.")
     rank: Count = key(16, "Of the classifier.")
     epochs: Count = key(2, "Passes of the classifier over the tokens.")
     learning_rate: Positive = key(1.0e-2, "Adam's, of the classifier.")
@@ -46,34 +44,24 @@ class Settings(Section):
 
 def edit(
     model: PreTrainedModel,
-    forget: TokenSet,
-    stays: TokenSet,
+    selected: TokenSet,
+    retain: TokenSet,
     settings: Mapping[str, Any],
-    *,
-    base: Callable[[], PreTrainedModel] | None = None,
     **options: Any,
 ) -> Edited:
-    """Return the edit of the logits that unlearns ``forget`` alone, and what it does."""
-    from mamushi_extras.edits.editing import FOLDS, choose_edit, read_places, unedited
+    """Return the edit of the logits that unlearns ``selected`` texts, and what it does."""
+    from mamushi_extras.edits.editing import FOLDS, make_edit
 
-    if edit := unedited(model, forget, stays, options["accelerator"]):
-        return edit
-    of_stays = read_places(model, stays, PLACES, **options)
-    places = of_stays, read_places(model, forget, PLACES, base=base, **options)
     how = len(model.get_output_embeddings().weight), settings, options["seed"]
-    fitted = [fit_tilt(places, *how, fold) for fold in (*range(FOLDS), None)]
-    edits = calibrated(fitted, places)
-    return choose_edit(model, *places, edits, settings, options["accelerator"])
+
+    def fit(_: Sequence[TokenSet], places: Sequence[Places]) -> list[HeadEdit]:
+        fitted = [fit_tilt(places, *how, fold) for fold in (*range(FOLDS), None)]
+        return calibrate(fitted, places)
+
+    return make_edit(model, selected, retain, settings, fit, PLACES, **options)
 
 
-def lay_over(path: Path, model: PreTrainedModel) -> None:
-    """Let a model give the logits that the edit in a file makes of its own."""
-    from mamushi_extras.edits import head
-
-    head.lay_over(model, head.read_edit(path))
-
-
-def calibrated(fitted: Sequence[HeadEdit], of_domains: Sequence[Places]) -> list[HeadEdit]:
+def calibrate(fitted: Sequence[HeadEdit], of_domains: Sequence[Places]) -> list[HeadEdit]:
     """Return classifiers, one without each fold and one of all, with the slope, at least 0, and the
     offset of their log-odds at which the logistic loss of places without whose fold each was fitted
     is least."""
@@ -83,18 +71,18 @@ def calibrated(fitted: Sequence[HeadEdit], of_domains: Sequence[Places]) -> list
     from mamushi_extras.edits.head import HeadEdit
 
     tensors = [dict(edit.named_buffers()) for edit in fitted]
-    odds, labels, weights = [], [], []
+    log_odds, labels, weights = [], [], []
     for label, places in enumerate(reversed(of_domains)):
+        odds = torch.zeros(len(places.tokens), device=places.tokens.device)
         for fold, of in enumerate(tensors[:-1]):
-            unseen = places.at((places.folds == fold).nonzero()[:, 0])
-            value = torch.zeros(len(unseen.tokens), device=unseen.tokens.device)
             if "A" in of:
+                unseen = places.at(rows := (places.folds == fold).nonzero()[:, 0])
                 inner = unseen.hidden.float() @ of["A"].t()
-                value = (inner * of["B"][unseen.tokens]).sum(1) + of["c"][unseen.tokens]
-            odds.append(value.double().cpu())
-            labels += [label] * len(value)
-            weights += [1 / places.share] * len(value)
-    line = LogisticRegression(C=1e6).fit(torch.cat(odds).numpy()[:, None], labels, weights)
+                odds[rows] = (inner * of["B"][unseen.tokens]).sum(1) + of["c"][unseen.tokens]
+        log_odds.append(odds.double().cpu())
+        labels += [label] * len(odds)
+        weights += [1 / places.share] * len(odds)
+    line = LogisticRegression(C=1e6).fit(torch.cat(log_odds).numpy()[:, None], labels, weights)
     slope, offset = max(0.0, float(line.coef_[0, 0])), float(line.intercept_[0])
     for of in tensors:
         of |= {"B": slope * of["B"], "c": slope * of["c"] + offset} if "A" in of else {}
@@ -108,7 +96,7 @@ def fit_tilt(
     seed: int,
     fold: int | None,
 ) -> HeadEdit:
-    """Return the classifier of the places, of texts that stay and of those to forget, that are not
+    """Return the classifier of the places, of remaining texts and of those to forget, that are not
     in ``fold``, of all for None, by Adam on the mean logistic loss in which each domain counts as
     it would with all of its places.
 

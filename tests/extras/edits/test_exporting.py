@@ -1,4 +1,4 @@
-"""An edit taken home: exported, loaded around a model of transformers, and what that generates."""
+"""An edit that is exported, loaded around a model of transformers, and what that generates."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ CPU = device.accelerator("fp32")
 TEXTS = token_set(6, seed=4)
 
 
-def taken_home(root: Path, kind: str, ids: list[str] | None = None) -> Path:
+def export_edit(root: Path, kind: str, ids: list[str] | None = None) -> Path:
     """The folder of an edit, fitted to all forget texts of the base model in ``root`` or to these,
     and exported."""
     settings = stage.unlearning(kind)
@@ -41,7 +41,7 @@ def taken_home(root: Path, kind: str, ids: list[str] | None = None) -> Path:
     return root / "edit"
 
 
-def at_home(root: Path) -> PreTrainedModel:
+def open_base(root: Path) -> PreTrainedModel:
     """The base model as a user of transformers opens it."""
     return AutoModelForCausalLM.from_pretrained(root / "base", dtype="auto").eval()
 
@@ -51,12 +51,12 @@ def at_home(root: Path) -> PreTrainedModel:
 def test_the_model_that_was_taken_home_is_the_arm(kind: str, family: str, tmp_path: Path) -> None:
     built, _ = tiny.build({"family": family, **SIZES}, [" ".join(stage.WORDS)], 0)
     stage.write_base(tmp_path, built)
-    folder = taken_home(tmp_path, kind)
+    folder = export_edit(tmp_path, kind)
     arm = open_placed(
         tmp_path / "card.json", [tmp_path / "arm" / "trained.safetensors"], "fp32", CPU
     )
-    loaded = mamushi.edits.load(at_home(tmp_path), folder)
-    nll, plain = (text_nll(of, TEXTS, 64, CPU).nll for of in (loaded, at_home(tmp_path)))
+    loaded = mamushi.edits.load(open_base(tmp_path), folder)
+    nll, plain = (text_nll(of, TEXTS, 64, CPU).nll for of in (loaded, open_base(tmp_path)))
     np.testing.assert_allclose(nll, text_nll(arm, TEXTS, 64, CPU).nll, rtol=1e-6)
     assert np.abs(nll - plain).max() > 1e-3
     prompt = torch.tensor([[3, 7, 5]])
@@ -89,8 +89,8 @@ def test_what_does_not_fit_is_refused_and_an_edit_of_no_text_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stage.write_start(tmp_path)
-    folder = taken_home(tmp_path, "tilt", [])
-    home, ids = at_home(tmp_path), torch.tensor([[3, 7, 5]])
+    folder = export_edit(tmp_path, "tilt", [])
+    home, ids = open_base(tmp_path), torch.tensor([[3, 7, 5]])
     expected = home(ids).logits
     assert torch.equal(mamushi.edits.load(home, folder)(ids).logits, expected)
     export = ["export", "--model-card", str(tmp_path / "card.json"), "--trained"]
