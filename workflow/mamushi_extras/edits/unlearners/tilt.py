@@ -38,8 +38,8 @@ class Settings(Section):
     temperature: Positive = key(1.0, "T, that divides the start's logits.")
     harm: NotNegative = key(0.005, "Most nats that the NLL of remaining training texts may rise.")
     rank: Count = key(16, "Of the classifier.")
-    epochs: Count = key(2, "Passes of the classifier over the tokens.")
-    learning_rate: Positive = key(1.0e-2, "Adam's, of the classifier.")
+    epochs: Count = key(1, "Passes of the classifier over the tokens.")
+    learning_rate: Positive = key(3.0e-3, "Adam's, of the classifier.")
 
 
 def edit(
