@@ -19,8 +19,7 @@ from mamushi.io import digests, paths
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
 
-REMOTE = re.compile(r"(hf|s3|gs|https?)://")
-"""How a URL begins that is fetched."""
+REMOTE = re.compile(r"(hf|s3|gs|https?)://")  # How a URL begins that is fetched.
 SIGNATURE = re.compile(
     r"x-(amz|goog)-.+|(.*[-_])?(sig|signature|token|secret|password|key|api-?key)|awsaccesskeyid|"
     r"googleaccessid|key-pair-id|policy|expires|s[eprtv]|sk[a-z]+",

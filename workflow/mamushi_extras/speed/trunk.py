@@ -33,8 +33,7 @@ from mamushi.running.progress import Progress
 from mamushi.running.stage import Job
 from mamushi.stages._models import Trains
 
-DTYPES = {2: torch.bfloat16, 4: torch.float32}
-"""Bytes of a number -> the dtype of states."""
+DTYPES = {2: torch.bfloat16, 4: torch.float32}  # Bytes of a number -> the dtype of states.
 EMPTY = torch.empty(0)
 
 

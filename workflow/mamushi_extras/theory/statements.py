@@ -24,8 +24,7 @@ from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import budget_size
 from mamushi_extras.theory.schemas import THEORY
 
-FEW = 12
-"""Texts of which all sets are tried."""
+FEW = 12  # Texts of which all sets are tried.
 ROUNDING_ERROR = 1e-9
 """Nats by which sums of a few thousand terms may differ from what they are equal to."""
 

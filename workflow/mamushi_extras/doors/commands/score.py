@@ -14,8 +14,7 @@ from cyclopts import Parameter
 from mamushi.errors import UserError
 from mamushi_curate.commands import _options
 
-SCORED_AT_ONCE = 8192
-"""Texts that are in memory at a time."""
+SCORED_AT_ONCE = 8192  # Texts that are in memory at a time.
 
 
 def run(
