@@ -24,13 +24,11 @@ measure string: `auc`, where chance is 0.5, or `tpr`, the share of texts found w
 texts int64: Texts that are asked about, in the seed with the fewest.
 others int64: Held-out texts that they are told from.
 seeds int64
-value float64?: The measure of the model; what is null is missing for the reason in `why`.
-low float64?: Lower end of the 95% interval, over texts and seeds; null with one seed.
-high float64?
-gold float64?: The measure of the gold models of the same seeds, which never saw the texts.
-gold_low float64?, gold_high float64?
-difference float64?: Value less gold, paired by texts and seeds.
-difference_low float64?, difference_high float64?
+value float64?: The measure of the model, with its interval over texts and seeds; what is null is
+    missing for the reason in `why`.
+low float64?, high float64?
+gold float64?±: The measure of the gold models of the same seeds, which never saw the texts.
+difference float64?±: Value less gold, paired by texts and seeds.
 at_fault bool?: Whether gold's interval leaves out chance: the attack then takes for memory what the
     texts are like by themselves, and the value alone says nothing.
 verdict string?: By the interval of the difference `more than gold` or `less than gold`, else `not
