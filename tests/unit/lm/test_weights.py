@@ -106,7 +106,7 @@ def test_words_are_counted_where_they_are_predicted() -> None:
     places = editing.read_places(model("llama"), TEXTS, 9999, **options)
     assert places.tokens.tolist() == expected.tolist() and len(places.folds) == len(expected)
     proxy = Proxy(TEXTS, token_set())
-    at = np.concatenate([proxy.positions(0), proxy.positions(1)])
+    at = np.concatenate(proxy.positions[:2])
     of_two = [TEXTS[row][TEXTS.weights_of(row) > 0] for row in (0, 1)]
     assert TEXTS.tokens[at].tolist() == np.concatenate(of_two).tolist()
 

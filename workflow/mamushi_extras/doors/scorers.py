@@ -168,7 +168,9 @@ def open_embedder(
         model, accelerator = open_arm(card, None, None, pooled["precision"])
         tokenizer = loading.open_tokenizer(card)
     most = min(pooled["max_length"], described["max_positions"] or pooled["max_length"])
-    skips_first = pooled["skip_bos"] and bool(frame_tokens(tokenizer)[0])
+    how = {name: pooled[name] for name in ("pooling", "layer")}
+    how |= {"skip_first": pooled["skip_bos"] and bool(frame_tokens(tokenizer)[0])}
+    how |= {"batch_tokens": BATCH_TOKENS, "accelerator": accelerator}
 
     def vectors(texts: Sequence[str]) -> Doubles:
         ids = [*encode(tokenizer, texts, most)]
@@ -176,15 +178,8 @@ def open_embedder(
         filled = lengths > 0
         numbers = np.flatnonzero(filled).astype(str).astype(object)
         tokens = np.array([token for row in ids for token in row], np.int32)
-        embedded = embed(
-            model,
-            TokenSet(numbers, numbers, tokens, offsets_of(lengths[filled])),
-            pooling=pooled["pooling"],
-            layer=pooled["layer"],
-            skip_first=skips_first,
-            batch_tokens=BATCH_TOKENS,
-            accelerator=accelerator,
-        )
+        texts_read = TokenSet(numbers, numbers, tokens, offsets_of(lengths[filled]))
+        embedded = embed(model, texts_read, **how)
         every = np.full((len(texts), embedded.shape[1]), np.nan)
         every[filled] = embedded
         return every

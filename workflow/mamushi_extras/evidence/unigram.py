@@ -66,7 +66,9 @@ class Proxy:
             fold = stratified_folds(texts.domains == FORGET, FOLDS, 0, groups).astype(np.int64)
             read = [token_counts(texts, fold == number, size) for number in range(FOLDS)]
             trained = [counts - of_fold for of_fold in read]
-        self.fold = np.repeat(fold, texts.lengths)
+        self.fold, counted = np.repeat(fold, texts.lengths), np.flatnonzero(texts.weights > 0)
+        # Of each text, of the tokens that count.
+        self.positions = np.split(counted, np.searchsorted(counted, texts.offsets[1:-1]))
         # Of both domains, and what is read of forget texts.
         self.full, self.read = [both.sum(axis=0) for both in trained], [both[0] for both in read]
         self.start = self._nll(self.full)
@@ -84,11 +86,6 @@ class Proxy:
                 mean = normalizer - read @ np.log(counts + PRIOR) / read.sum()
                 total += read.sum() * float(mean)
         return float(total / sum(read.sum() for read in self.read))
-
-    def positions(self, row: int) -> Positions:
-        """Return the positions of those tokens of the text at a ``row`` that count."""
-        places = np.arange(*self.texts.offsets[row : row + 2])
-        return places[self.texts.weights[places] > 0]
 
     def curve(self, steps: Iterable[Positions]) -> Iterator[float]:
         """Yield the change of forget NLL as a share of the gap. Each step removes the tokens at its
@@ -110,7 +107,7 @@ def predictions(
     row_of = {name: row for row, name in enumerate(texts.ids)}
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
-        tokens = [proxy.positions(row_of[name]) for name in first["id"].to_pylist()]
+        tokens = [proxy.positions[row_of[name]] for name in first["id"].to_pylist()]
         ends = [budget_size(beta, len(tokens)) for beta in budgets]
         cuts = np.cumsum([0, *map(len, tokens)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *tokens])
