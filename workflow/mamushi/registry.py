@@ -14,7 +14,7 @@ have these, each called at its point:
 ``rows(settings)``: the steps that a room takes in reading a table with these settings, by name:
 ``read(settings)``, then ``divide``, ``mark`` and ``answer(raw, settings)``; none for other tables.
 ``pool_step(pool, metadata, column)``: the pool that is ranked, with what the room knows of it.
-``removal_list(listed)``: a removal list as it is to be applied.
+``removal_list(removal)``: a removal list as it is to be applied.
 ``join_passes(model, ...)``: makes the passes of a model faster, or reads what it predicts in them,
 see ``stages._models``.
 ``start_page(root, configfiles)``: writes the page of a results folder, and returns its file.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -29,8 +29,8 @@ from mamushi.registry import plugin
 from mamushi.running.machine import as_in_a_command
 from mamushi_curate.commands import init
 from mamushi_curate.frames import IN_FRAME, Frame, texts_of, values_of, write_texts
-from mamushi_curate.listed import read_list
 from mamushi_curate.pipeline import Pipeline
+from mamushi_curate.removal import read_removal
 from mamushi_curate.tables.rows import needed_columns
 from mamushi_extras.unlabelled.corpus import NO_GOLD
 from mamushi_extras.unlabelled.like import KEYS
@@ -210,9 +210,9 @@ class Ranking:
             raise UserError(f"no list at {budget!r:.60}", where="budget", do=do)
         source, (settings,) = Frame(frame), self._pipeline.config["datasets"].values()
         at = {"selector": self.selector, "beta": paths.beta(budget)}
-        listed = read_list(self._pipeline.path(paths.REMOVAL, **at))
-        options = {"part": settings["part"], "missing_ids": missing_ids}
-        removal = listed.row_removal(settings["id"], settings["text"], **options)
-        ((stays, _),) = removal.decide_rows([source.table(removal.columns)], Path(IN_FRAME))
+        removal = read_removal(self._pipeline.path(paths.REMOVAL, **at))
+        asked = {"column": settings["id"], **{key: settings[key] for key in ("text", "part")}}
+        removal = replace(removal, **asked, missing_ids=missing_ids)
+        ((remaining, _),) = removal.decide_rows([source.table(removal.columns)], Path(IN_FRAME))
         removal.check(IN_FRAME)
-        return source.select(stays.to_numpy(zero_copy_only=False))
+        return source.select(remaining.to_numpy(zero_copy_only=False))

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ import pyarrow as pa
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, new_part, read_plain_json
-from mamushi_curate import cutting, rewriting_columns
-from mamushi_curate.listed import RowRemoval
+from mamushi_curate import rewriting_columns
+from mamushi_curate.removal import Removal
 from mamushi_curate.tables import readers
-from mamushi_curate.tables.lines import USUAL, Dialect, open_unpacked, records
+from mamushi_curate.tables.lines import open_unpacked
 
 Digests = dict[str, str]
 INFO = "dataset_info.json"
@@ -38,9 +38,7 @@ def refuse_existing(out: Path) -> None:
 def rewrite(
     data: Path,
     out: Path,
-    removal: RowRemoval,
-    *,
-    dialect: Dialect = USUAL,
+    removal: Removal,
     record: Callable[[Digests, Digests], None] = lambda read, written: None,
 ) -> None:
     """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes, whole or not
@@ -56,7 +54,7 @@ def rewrite(
     if not is_folder and forms[0] != forms[1]:
         problem = f"the endings of {data.name} and {out.name} differ"
         raise UserError(problem, where=out, do=f"name it as in {written_as}")
-    digests, written = dict[str, str](), dict[str, str]()
+    read, written = dict[str, str](), dict[str, str]()
     with new_folder(out) if is_folder else atomic(out) as unfinished:
         for path in files:
             name, to = out.name, unfinished
@@ -68,9 +66,9 @@ def rewrite(
                 do = "unpack it, or give one file, or a folder"
                 raise UserError("would be written over another file", where=path, do=do)
             if tabular.format_of(path) in readers.COLUMNAR:
-                written[name] = rewriting_columns.write_columns(path, to, removal, digests)
+                written[name] = rewriting_columns.write_columns(path, to, removal, read)
             else:
-                written[name] = _write_lines(path, to, removal, dialect, digests)
+                written[name] = _write_lines(removal.remaining_lines(path, read), to, path)
         removal.check(data)
         if is_folder:
             # What lies beside the files of a table, but for the caches of `datasets`.
@@ -80,7 +78,7 @@ def rewrite(
             if tabular.find(data) != files:
                 raise UserError("has changed while it was read", where=data)
         names = [str(path.relative_to(data)) if is_folder else path.name for path in files]
-        record(dict(zip(names, digests.values(), strict=True)), written)
+        record(dict(zip(names, read.values(), strict=True)), written)
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:
@@ -104,39 +102,18 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _write_lines(
-    path: Path, out: Path, removal: RowRemoval, dialect: Dialect, digests: dict[str, str]
-) -> str:
-    """Write a file of lines again, and compare each byte that was written with those that were read
-    of the records that stay."""
-    form, stays, again = tabular.format_of(path), hashlib.sha256(), dict[str, str]()
-    dialect = dialect.at(path)
-    header, written, packing = b"", False, tabular.packing_of(path)
-    source = records(path, removal.columns, strict=False, dialect=dialect, digests=digests)
-    with _write_packed(out, packing) as handle:
-        for raw, cells, place, is_header in source:
-            gone = set() if cells is None or is_header else removal.of(cells, place)
-            header = raw if is_header else header
-            if gone:
-                row = raw.decode("utf-8", "surrogateescape")
-                if form == "txt":
-                    row = cutting.without_characters(row, gone)
-                elif dialect.separator is None:
-                    row = cutting.cut_object(row, removal.text or "", gone)
-                else:
-                    row = cutting.cut_row(row, header, dialect, removal.text or "", gone)
-                raw = row.encode("utf-8", "surrogateescape")
-            if gone is not None:
-                if form == "json" and cells is not None:
-                    # In an array the comma stands before all that have another before them.
-                    raw = raw if written else raw.replace(b",", b"", raw.lstrip()[:1] == b",")
-                    written = True
-                stays.update(raw)
-                handle.write(raw)
-    with open_unpacked(out, again, like=path) as handle:
-        if hashlib.file_digest(handle, "sha256").digest() != stays.digest():  # type: ignore[arg-type]
+def _write_lines(lines: Iterable[bytes], out: Path, path: Path) -> str:
+    """Write lines, packed as ``path`` is, and compare each byte that was written with these. Return
+    the SHA-256 of what was written."""
+    expected, written = hashlib.sha256(), dict[str, str]()
+    with _write_packed(out, tabular.packing_of(path)) as handle:
+        for line in lines:
+            expected.update(line)
+            handle.write(line)
+    with open_unpacked(out, written, like=path) as handle:
+        if hashlib.file_digest(handle, "sha256").digest() != expected.digest():  # type: ignore[arg-type]
             raise RuntimeError(f"{path}: other bytes were written than stay; please report this")
-    return again[out.name]
+    return written[out.name]
 
 
 @contextlib.contextmanager

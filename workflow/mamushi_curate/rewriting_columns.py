@@ -14,38 +14,38 @@ import pyarrow.parquet as pq
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
 from mamushi_curate.cutting import cut_column
-from mamushi_curate.listed import RowRemoval
+from mamushi_curate.removal import Removal
 from mamushi_curate.tables.lines import open_binary
 from mamushi_curate.tables.readers import Reader, open_reader
 
 
-def write_columns(path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]) -> str:
+def write_columns(path: Path, out: Path, removal: Removal, read: dict[str, str]) -> str:
     """Write ``path`` to ``out`` without what ``removal`` takes, and return the SHA-256 of that;
-    ``digests`` gets that of what was read. Raises ``UserError`` for what would not be the same."""
-    with open_binary(path, digests) as handle, out.open("wb+") as sink:
+    ``read`` gets that of what was read. Raises ``UserError`` for what would not be the same."""
+    with open_binary(path, read) as handle, out.open("wb+") as sink:
         source = open_reader(path, handle)
         decisions = [*removal.decide_rows(source.blocks([*dict.fromkeys(removal.columns)]), path)]
-        labels, schema = _pandas_labels(source.schema, sum(len(stays) for stays, _ in decisions))
+        labels, schema = _pandas_labels(source.schema, sum(len(rows) for rows, _ in decisions))
 
-        def remaining(int96: str = "ns") -> Iterator[pa.Table]:
+        def remaining_tables(int96: str = "ns") -> Iterator[pa.Table]:
             blocks, start = open_reader(path, handle, int96).blocks(), 0
-            for table, (stays, cuts) in zip(blocks, decisions, strict=True):
+            for table, (remaining, cuts) in zip(blocks, decisions, strict=True):
                 for name in labels.column_names:
                     table = table.append_column(name, labels[name].slice(start, len(table)))
                 table, start = table.replace_schema_metadata(schema.metadata), start + len(table)
                 table = cut_column(table, removal.text or "", cuts)
-                if len(table := _filter(table, stays, removal.columns)):
+                if len(table := _filter(table, remaining, removal.columns)):
                     yield table
 
         with _writer(source, schema, sink) as writer:
-            for table in remaining():
+            for table in remaining_tables():
                 writer.write_table(table, len(table))
         again = open_reader(path, sink)
         lost = _types(source) - _types(again)
         is_same = again.schema.equals(schema, check_metadata=True)
         # INT96 beyond nanoseconds is read wrong in the same way both times; in "us" it is not.
         for unit in ("ns", "us") if "int96" in str(source.source.schema) else ("ns",):
-            pairs = zip(remaining(unit), open_reader(path, sink, unit).blocks(), strict=True)
+            pairs = zip(remaining_tables(unit), open_reader(path, sink, unit).blocks(), strict=True)
             is_same = is_same and all(itertools.starmap(_are_same, pairs))
         if lost or not is_same:
             problem = f"cannot be written again as it is: {min(lost, default='its values')}"
@@ -71,17 +71,17 @@ def _pandas_labels(schema: pa.Schema, rows: int) -> tuple[pa.Table, pa.Schema]:
     return column, schema.append(column.schema.field(0)).with_metadata(metadata)
 
 
-def _filter(table: pa.Table, stays: pa.BooleanArray, read: list[str]) -> pa.Table:
-    """Return the rows that stay. Types that would keep the bytes of rows that go are made anew:
+def _filter(table: pa.Table, remaining: pa.BooleanArray, columns: list[str]) -> pa.Table:
+    """Return the rows that remain. Types that would keep the bytes of rows that go are made anew:
     views, runs, and dictionaries of the texts and ids."""
-    outer = {*read, *(name.partition(".")[0] for name in read)}
-    columns = [
-        pa.array([*itertools.compress(column.to_pylist(), stays.to_pylist())], column.type)
+    outer = {*columns, *(name.partition(".")[0] for name in columns)}
+    filtered = [
+        pa.array([*itertools.compress(column.to_pylist(), remaining.to_pylist())], column.type)
         if re.search("_view|run_end" + "|dictionary" * (name in outer), str(column.type))
-        else column.filter(stays)
+        else column.filter(remaining)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
-    return pa.Table.from_arrays(columns, schema=table.schema)
+    return pa.Table.from_arrays(filtered, schema=table.schema)
 
 
 def _writer(source: Reader, schema: pa.Schema, sink: Any) -> Any:

@@ -57,7 +57,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
     script = (
         "import sys, resource\n"
         "from tests.support.removal_files import command\n"
-        "import mamushi_curate.rewriting, mamushi_curate.listed\n"
+        "import mamushi_curate.rewriting, mamushi_curate.removal\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "command('apply', *sys.argv[1:])\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"

@@ -3,7 +3,7 @@
 import gzip
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.io.files import sha256
-from mamushi_curate.listed import RowRemoval
+from mamushi_curate.removal import Removal
 from mamushi_curate.rewriting import rewrite
 from mamushi_curate.tables import readers
 
@@ -25,7 +25,7 @@ def digests(data: Path, out: Path, gone: set[str]) -> tuple[dict[str, str], dict
         assert not out.exists()
         seen.append((read, written))
 
-    rewrite(data, out, RowRemoval(gone, "id"), record=record)
+    rewrite(data, out, Removal({name: {} for name in gone}), record=record)
     (pair,) = seen
     return pair
 
@@ -47,15 +47,15 @@ def test_what_was_read_and_written_is_known(tmp_path: Path) -> None:
     assert written == {"b.parquet": sha256(tmp_path / "b.parquet")}
 
 
-class Meddling(RowRemoval):
+class Meddling(Removal):
     """One during which something happens to the file that is read."""
 
     happens: Callable[[], object] = staticmethod(lambda: None)
 
-    def of(self, cells: Any, place: object) -> set[int] | None:
-        if self.read == 0:
+    def removed(self, cells: Any, place: object) -> Collection[int]:
+        if self.read_rows == 0:
             type(self).happens()
-        return super().of(cells, place)
+        return super().removed(cells, place)
 
 
 WRITE: dict[str, Callable[[Path, list[str]], object]] = {
@@ -90,7 +90,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     monkeypatch.setattr(Meddling, "happens", lambda: os.replace(other, data))
     out = tmp_path / f"out{ending.removesuffix('.zip')}"
     seen: list[dict[str, str]] = []
-    rewrite(data, out, Meddling({"1"}, "id"), record=lambda read, written: seen.append(read))
+    rewrite(data, out, Meddling({"1": {}}), record=lambda read, written: seen.append(read))
     assert seen == [{data.name: was}] and sha256(data) != was
     assert [*readers.read_file_columns(out, ["id"]).columns["id"]] == ["2"]
 
@@ -108,5 +108,5 @@ def test_a_file_that_is_written_while_it_is_read_is_refused(
 
     monkeypatch.setattr(Meddling, "happens", write)
     with pytest.raises(Exception, match=r"has changed while|in footer|Tried reading"):
-        rewrite(data, out, Meddling({"1"}, "id"))
+        rewrite(data, out, Meddling({"1": {}}))
     assert [*tmp_path.iterdir()] == [data]

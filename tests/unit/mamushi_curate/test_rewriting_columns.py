@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mamushi.errors import UserError
 from mamushi.io.domains import name_of
-from mamushi_curate.listed import RowRemoval
+from mamushi_curate.removal import Removal
 from mamushi_curate.rewriting import rewrite
 from mamushi_curate.tables import readers
 from tests.support.workflow import ROOT
@@ -149,7 +149,7 @@ def test_any_table_without_any_rows(
         path, out = Path(folder, f"a{suffix}"), Path(folder, f"b{suffix}")
         write_random(table, path, data.draw)
         was, blocks = read(path)
-        rewrite(path, out, RowRemoval({*gone}, "id"))
+        rewrite(path, out, Removal({name: {} for name in gone}))
         now, blocks_now = read(out)
     assert now.schema.equals(was.schema, check_metadata=True)
     stays = [name not in gone for name in was["id"].to_pylist()]
@@ -168,10 +168,10 @@ def test_a_file_of_another_program_keeps_schema_and_values(tmp_path: Path, name:
     ids = readers.read_file_columns(data, ["id"]).columns["id"]
     if name in ("types.parquet", "duck_uuid.parquet"):
         with pytest.raises(UserError, match=r"column 'iv?' as Interval"):
-            rewrite(data, out, RowRemoval({name_of(ids[1]) or ""}, "id"))
+            rewrite(data, out, Removal({name_of(ids[1]) or "": {}}))
         assert not [*tmp_path.iterdir()]
         return
-    rewrite(data, out, RowRemoval({name_of(ids[1]) or ""}, "id"))
+    rewrite(data, out, Removal({name_of(ids[1]) or "": {}}))
     (was, blocks), (now, blocks_now) = read(data), read(out)
     assert now.schema.equals(was.schema, check_metadata=True)
     assert printed(now) == [[column[0], *column[2:]] for column in printed(was)]
@@ -198,7 +198,7 @@ def test_rows_keep_the_labels_of_pandas(
     else:
         with pa.ipc.new_file(str(data), table.schema) as writer:
             writer.write_table(table, max_chunksize=2)
-    rewrite(data, out, RowRemoval({"b", "c"}, "id"))
+    rewrite(data, out, Removal({"b": {}, "c": {}}))
     frame = read(out)[0].to_pandas()
     assert frame.index.tolist() == labels
     assert frame.index.name == index.name
@@ -238,7 +238,7 @@ def test_what_goes_leaves_no_byte(tmp_path: Path, kind: str, suffix: str) -> Non
         with start(str(data), table.schema) as writer:
             writer.write_table(table)
     ids = table["id"].to_pylist()
-    rewrite(data, out, RowRemoval({ids[0], ids[2]}, "id"))
+    rewrite(data, out, Removal({ids[0]: {}, ids[2]: {}}))
     now = read(out)[0]
     assert now.schema.equals(table.schema, check_metadata=True)
     assert now.to_pylist() == [table.to_pylist()[at] for at in (1, 3)]

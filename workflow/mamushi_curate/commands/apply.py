@@ -24,7 +24,7 @@ from mamushi_curate.commands import _options
 from mamushi_extras.remote.urls import display_url, is_remote
 
 if TYPE_CHECKING:
-    from mamushi_curate.listed import ListedTexts, RowRemoval
+    from mamushi_curate.removal import Removal
 
 ROW_NUMBERS = "the number of the row, from 1"
 
@@ -53,16 +53,16 @@ def run(list: Path, /, *, data: str, out: Path, options: Options = Options()) ->
     :param data: The table, a file or a folder, here or at a URL.
     :param out: What to write.
     """
-    from mamushi_curate.listed import read_list
+    from mamushi_curate.removal import read_removal
     from mamushi_curate.rewriting import refuse_existing, rewrite
 
     _options.check_one(required=False, id=options.id, rows=options.rows)
     table = _options.fetch(data)[1] if is_remote(data) else Path(data)
-    listed = read_list(list)
-    removal = listed.removal(options, table)
+    removal = read_removal(list)
+    removal.set_options(options, table)
     receipt = out.with_name(f"{out.name}.receipt.json")
-    places = {"list": list, "data": table, "written": out}
-    if _is_done(receipt, places, removal.column or ROW_NUMBERS):
+    files = {"list": list, "data": table, "written": out}
+    if _is_done(receipt, files, removal.column or ROW_NUMBERS):
         print(f"{out}: there already, by the same command")
         return 0, read_json(receipt)
     refuse_existing(out)
@@ -71,59 +71,59 @@ def run(list: Path, /, *, data: str, out: Path, options: Options = Options()) ->
     def record(read: dict[str, str], written: dict[str, str]) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(out)
-        done.update(_receipt(list, listed, removal))
-        for name, path, of in (("data", display_url(data), read), ("written", str(out), written)):
-            sha256 = of if table.is_dir() else next(iter(of.values()))
-            done[name] = {"path": path, "sha256": sha256}
+        done.update(_receipt(removal))
+        for name, path, sums in (("data", display_url(data), read), ("written", str(out), written)):
+            of_file = next(iter(sums.values()))
+            done[name] = {"path": path, "sha256": sums if table.is_dir() else of_file}
         write_json(receipt, done)
 
     try:
-        rewrite(table, out, removal, dialect=listed.dialect(options), record=record)
+        rewrite(table, out, removal, record)
     except BaseException:
         if done:
             receipt.unlink(missing_ok=True)
         raise
     ids = done["ids"]
-    how = "nothing of them is left" if listed.cut else f"{ids['copies_found']:,} of them as copies"
-    print(f"{removal.removed:,} of {removal.read:,} rows removed, {how}")
-    if listed.cut:
+    how = "nothing of them is left" if removal.cut else f"{ids['copies_found']:,} of them as copies"
+    print(f"{removal.removed_rows:,} of {removal.read_rows:,} rows removed, {how}")
+    if removal.cut:
         print(f"{removal.cut_characters:,} characters cut from {removal.cut_rows:,} rows")
     if ids["not_found"]:
         print(f"{len(ids['not_found']):,} ids of the list are not there, see the receipt")
-    if listed.texts and not removal.compared:
+    if removal.rows and not removal.compared:
         print("their texts were not compared with those that were ranked")
     print(out)
     return 0, done
 
 
-def _is_done(receipt: Path, places: Mapping[str, Path], column: str) -> bool:
+def _is_done(receipt: Path, files: Mapping[str, Path], column: str) -> bool:
     """Tell by its receipt whether the table is there: of the same list, ids and data."""
     with contextlib.suppress(UserError, OSError, LookupError):
         done = read_json(receipt)
-        is_same = all(done[name]["sha256"] == _digests(place) for name, place in places.items())
+        is_same = all(done[name]["sha256"] == _digests(file) for name, file in files.items())
         return is_same and done["id"] == column
     return False
 
 
-def _digests(place: Path) -> str | dict[str, str]:
+def _digests(path: Path) -> str | dict[str, str]:
     """Return the SHA-256 of a file, or by name those of a folder's files."""
-    if place.is_dir():
-        return {str(path.relative_to(place)): sha256(path) for path in find(place)}
-    return sha256(place)
+    if path.is_dir():
+        return {str(file.relative_to(path)): sha256(file) for file in find(path)}
+    return sha256(path)
 
 
-def _receipt(list: Path, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
+def _receipt(removal: Removal) -> dict[str, Any]:
     """Return what was asked for and what was done."""
     names = ("dataset", "model", "seed", "selector", "beta")
-    read, gone = removal.read, removal.removed
+    read, removed = removal.read_rows, removal.removed_rows
     cut = {"rows": removal.cut_rows, "characters": removal.cut_characters}
     return {
-        "list": {"path": str(list), "sha256": sha256(list)},
-        "of": {name: (listed.manifest or {}).get(name) for name in names},
+        "list": {"path": str(removal.path), "sha256": sha256(removal.path)},
+        "of": {name: (removal.manifest or {}).get(name) for name in names},
         "id": removal.column or ROW_NUMBERS,
         "versions": versions(),
-        "rows": {"read": read, "on_the_list": gone, "others": read - gone},
-        **({"cut": cut} if listed.cut else {}),
+        "rows": {"read": read, "on_the_list": removed, "others": read - removed},
+        **({"cut": cut} if removal.cut else {}),
         "texts": {"compared": removal.compared, "changed": removal.changed},
-        "ids": listed.receipt(removal),
+        "ids": removal.counts(),
     }

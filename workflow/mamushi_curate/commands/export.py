@@ -22,7 +22,7 @@ from mamushi.io.files import sha256, trained_metadata, write_json, write_text
 from mamushi.registry import plugin, plugins
 
 if TYPE_CHECKING:
-    from mamushi_curate.listed import ListedTexts
+    from mamushi_curate.removal import Removal
 
 FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
@@ -63,7 +63,7 @@ def run(
     :param model_card: Of a model: card of its base.
     :param trained: Of a model: its tensors, the later over the earlier.
     """
-    from mamushi_curate.listed import read_list
+    from mamushi_curate.removal import read_removal
     from mamushi_curate.rewriting import new_folder, refuse_existing
 
     refuse_existing(out)
@@ -74,9 +74,9 @@ def run(
         raise UserError("give a LIST and --to, or --model-card and --trained")
     elif to == "jsonl":
         with new_folder(out) as folder:
-            _write_splits(folder, read_list(list))
+            _write_splits(folder, read_removal(list))
     elif to == "ids":
-        for name in (ids := read_list(list).exported()):
+        for name in (ids := read_removal(list).exported()):
             if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
                 problem = f"the id {name!r} has a line end or white space, which no line can have"
                 raise UserError(problem, where=list, do="give the list itself to apply")
@@ -87,13 +87,13 @@ def run(
     return 0, {"written": out}
 
 
-def _write_splits(folder: Path, listed: ListedTexts) -> None:
+def _write_splits(folder: Path, removal: Removal) -> None:
     """Write id and text of each text that was ranked, by whether it is on the list. Raises
     ``UserError`` for a list away from its run, and for documents of which windows were ranked."""
     from mamushi.io import schemas
     from mamushi.io.tables import read_groups
 
-    ids, examples, written = {*listed.exported()}, listed.of_run("examples"), set[str]()
+    ids, examples, written = {*removal.exported()}, removal.of_run("examples"), set[str]()
     with (
         (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
         (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
@@ -105,7 +105,7 @@ def _write_splits(folder: Path, listed: ListedTexts) -> None:
                     file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
                     written |= ids & {row["id"]}
     if not written:
-        raise UserError("none of its ids is that of a text that was ranked", where=listed.path)
+        raise UserError("none of its ids is that of a text that was ranked", where=removal.path)
     # Its header names the splits to `load_dataset`.
     (folder / "README.md").write_text(README, encoding="utf-8")
 

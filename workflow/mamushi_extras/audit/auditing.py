@@ -26,7 +26,7 @@ from mamushi.io.files import read_json, read_plain_json, write_json, write_text
 from mamushi.io.tables import FORGET, ranked, read_table
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.removals import digest_of_ids, read_texts_of
-from mamushi_curate.listed import read_list
+from mamushi_curate.removal import read_removal
 from mamushi_extras.audit.adds import ANSWERED, NO, YES
 from mamushi_extras.pages import ranking_page
 from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -57,16 +57,16 @@ FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 
 def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) -> dict[str, Any]:
     """Write the audit of a list, and its page."""
-    listed = read_list(path)
-    windows = (listed.rows or {}).get("windows")
+    removal = read_removal(path)
+    windows = (removal.rows or {}).get("windows")
     if windows and windows["action"] == "remove":
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=path, do=do)
-    examples, place = listed.of_run("examples"), listed.place or {}
+    examples, place = removal.of_run("examples"), removal.place or {}
     copies = defaultdict[str, list[str]](list)
-    for row in listed.duplicates():
+    for row in removal.duplicates():
         copies[row["kept_id"]].append(row["id"])
-    texts = read_ranked(place, listed.ids)
+    texts = read_ranked(place, [*removal.copies])
     texts["stratum"] = stratify(texts["source"].to_numpy(), texts["place"].to_numpy())
     strata = texts.groupby("stratum").agg(
         texts=("source", "size"), source=("source", "first"), likely=("likely", "mean")
@@ -82,7 +82,7 @@ def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) ->
     sample = drawn[["id", "stratum"]].assign(copies=[copies[name] for name in ids])
     audit = {
         "list": {name: str(value) for name, value in place.items() if name != "root"},
-        **{"ids_sha256": digest_of_ids(listed.ids), "texts_sha256": digest_of_ids(shown)},
+        **{"ids_sha256": digest_of_ids([*removal.copies]), "texts_sha256": digest_of_ids(shown)},
         **{"question": question, "seed": seed, "strata": rows},
         **{"sample": sample.to_dict("records"), "earlier": read_earlier(examples, copies)},
     }

@@ -34,7 +34,7 @@ from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import read_pool
-from mamushi_curate.listed import read_list
+from mamushi_curate.removal import read_removal
 from mamushi_curate.vectors.word_vectors import WordComponents, count_words, fit_components
 from mamushi_extras.unlabelled.screen import rarity_of
 from mamushi_extras.words import estimators
@@ -97,13 +97,13 @@ def fit_stack(
 
 def write_scorer(listed: Path, out: Path) -> None:
     """Fit the stack of a list to all texts of its cell, and write it for ``read_scorer``. Raises
-    ``UserError`` as ``read_list`` and ``of_run``, for another selector, and for vectors that are of
-    another run or that nothing here makes of other texts."""
-    this_list = read_list(listed)
-    examples, place = this_list.of_run("examples"), this_list.place or {}
+    ``UserError`` as ``read_removal`` and ``of_run``, for another selector, and for vectors that are
+    of another run or that nothing here makes of other texts."""
+    removal = read_removal(listed)
+    examples, place = removal.of_run("examples"), removal.place or {}
     patterns = (paths.SCORES, paths.EMBEDDINGS, paths.MODEL_CARD)
     scores, embeddings, card = (paths.under(pattern=p, **place) for p in patterns)
-    ranked, rows = read_metadata(scores), this_list.rows or {}
+    ranked, rows = read_metadata(scores), removal.rows or {}
     settings, embedded = ranked["provenance"]["settings"], ranked["embedded"]
     how, inputs = embedded["settings"]["embedding"], embedded["inputs"]
     is_chat = CHATS in pq.read_schema(examples).names

@@ -41,27 +41,27 @@ def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], An
     return with_document_steps(pool, windows["action"] == "remove")
 
 
-def removal_list(listed: Any) -> Any:
+def removal_list(removal: Any) -> Any:
     """Take a list of windows for what is cut, or for the documents that go."""
-    if not (divided := (listed.rows or {}).get("windows")):
-        return listed
-    from mamushi_curate.listed import WHOLE
+    if not (divided := (removal.rows or {}).get("windows")):
+        return removal
+    from mamushi_curate.removal import WHOLE
     from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
-    windows = defaultdict[str, dict[WindowSpan, str]](dict)
-    for window, ranked in listed.texts.items():
-        windows[document_of(window)][span_of(window)] = ranked[WHOLE]
+    ids = defaultdict[str, dict[WindowSpan, str]](dict)
+    for window, ranked in removal.ids.items():
+        ids[document_of(window)][span_of(window)] = ranked[WHOLE]
     if divided["action"] == "cut":
-        return replace(listed, texts=windows, cut=True)
-    documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
-    for row in listed.duplicates():
+        return replace(removal, ids=ids, cut=True)
+    copies: dict[str, list[str]] = {document_of(name): [] for name in removal.copies}
+    for row in removal.duplicates():
         original, document = document_of(row["kept_id"] or ""), document_of(row["id"])
-        goes = original in documents if divided["labelled"] else row["kept_id"] in listed.copies
-        if goes and document not in documents:
-            documents[original].append(document)
-            windows[document][span_of(row["id"])] = row["text_sha256"]
-    copies = {name: [*dict.fromkeys(several)] for name, several in documents.items()}
-    return replace(listed, ids=[*documents], copies=copies, texts=windows)
+        goes = original in copies if divided["labelled"] else row["kept_id"] in removal.copies
+        if goes and document not in copies:
+            copies[original].append(document)
+            ids[document][span_of(row["id"])] = row["text_sha256"]
+    copies = {name: [*dict.fromkeys(several)] for name, several in copies.items()}
+    return replace(removal, ids=ids, copies=copies)
 
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
