@@ -26,7 +26,7 @@ NAMED = ("datasets", "models", "selectors", "unlearners")
 """Sections of definitions, and lists of their names in other sections."""
 
 
-def complete(config: Mapping[str, Any]) -> dict[str, Any]:
+def complete(config: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration with types coerced, every default filled in and paths resolved.
 
     ``selectors`` and ``unlearners`` then have every one that there is, with its ``kind`` and all
@@ -34,36 +34,36 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     ``unlearning`` and ``probe`` say what they take from the grid. An environment variable that is
     not set makes its whole path null. Raises ``UserError`` with a line for each mistake.
     """
-    full = read_section(sections.with_rooms(sections.Configuration), config)
+    config = read_section(sections.with_rooms(sections.Configuration), config)
     # Whoever read the files has laid them over each other.
-    del full["extends"]
-    full["studies"] = {k: axes for k, axes in (full["studies"] or {}).items() if axes is not None}
+    del config["extends"]
+    config["studies"] = {k: v for k, v in (config["studies"] or {}).items() if v is not None}
     for section in ("selectors", "unlearners"):
-        full[section] = {**{name: {} for name in plugins(section[:-1])}, **full[section]}
+        config[section] = {**{name: {} for name in plugins(section[:-1])}, **config[section]}
     for section in NAMED:
-        for name, definition in full[section].items():
-            full[section][name] = _read_definition(full, section, name, definition)
-    full |= {section: _name_places(full[section]) for section in ("datasets", "models")}
-    refuse(_check_names(full))
-    _fill_lists(full)
+        for name in config[section]:
+            config[section][name] = _read_definition(config, section, name)
+    config |= {section: _name_places(config[section]) for section in ("datasets", "models")}
+    refuse(_check_names(config))
+    _fill_lists(config)
     rooms = [added.check for added in additions("config")]
-    refuse(line for check in (_check_values, _check_files, *rooms) for line in check(full))
-    return full
+    refuse(line for check in (_check_values, _check_files, *rooms) for line in check(config))
+    return config
 
 
-def _read_definition(full: Config, section: str, name: str, definition: Config) -> dict[str, Any]:
-    """Return a definition with all its keys. Its training is the shared one with its changes, and
-    its plug-in has its name unless it says another ``kind``."""
-    at, kind, shared = f"{section}.{name}", section[:-1], full["unlearning"]
+def _read_definition(config: Config, section: str, name: str) -> dict[str, Any]:
+    """Return a definition with all its keys. Its training is that of all with its changes, and its
+    plug-in has its name unless it says another ``kind``."""
+    at, kind, definition = f"{section}.{name}", section[:-1], config[section][name]
     if kind == "model":
-        keys, shared = sections.section_of(definition), full
+        keys = sections.section_of(definition)
     else:
-        definition = {"kind": name, **definition}
+        config, definition = config["unlearning"], {"kind": name, **definition}
         if (of := definition["kind"]) not in [*plugins(kind)]:
             refuse([f"{at}.kind: {of!r} is not allowed; {choices(of, plugins(kind))}"])
         keys = plugin_section(kind, of)
     if "training" in keys.model_fields:
-        definition = deep_merge({"training": shared["training"]}, definition)
+        definition = deep_merge({"training": config["training"]}, definition)
     return read_section(keys, definition, at)
 
 
@@ -75,13 +75,13 @@ def _name_places(value: Any) -> Any:
     return value
 
 
-def deep_merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with changes to them, of sections within sections as well."""
-    both = {**values, **changes}
-    for key in values.keys() & changes.keys():
-        if isinstance(values[key], dict) and isinstance(changes[key], dict):
-            both[key] = deep_merge(values[key], changes[key])
-    return both
+def deep_merge(config: Config, changes: Config) -> dict[str, Any]:
+    """Return a section with changes to it, of sections within as well."""
+    merged = {**config, **changes}
+    for key, change in changes.items():
+        if isinstance(change, dict) and isinstance(config.get(key), dict):
+            merged[key] = deep_merge(config[key], change)
+    return merged
 
 
 @cache
@@ -93,87 +93,87 @@ def plugin_section(kind: str, name: str) -> type[Section]:
     return create_model(name, __base__=(of_kind, plugin(kind, name).section))
 
 
-def _fill_lists(full: dict[str, Any]) -> None:
+def _fill_lists(config: dict[str, Any]) -> None:
     """Choose the selector of the ratio, where none is named: mamushi, or the first that cross-fits
     of the grid's. Take what studies and sections with lists of their own leave out from the grid.
     """
-    unlearning, grid, chosen = full["unlearning"], full["grid"], full["removal"]
-    fitted = [name for name in grid_selectors(full) if "folds" in full["selectors"][name]]
+    unlearning, grid, chosen = config["unlearning"], config["grid"], config["removal"]
+    fitted = [name for name in grid_selectors(config) if "folds" in config["selectors"][name]]
     usual = min(fitted, key=lambda name: name != "mamushi", default="mamushi")
     chosen["ratio"] = chosen["ratio"] or usual
 
     def lay_under(axes: dict[str, Any], lists: Mapping[str, Any]) -> None:
         axes |= {key: lists[key] for key in axes if axes[key] is None and key in lists}
 
-    lay_under(unlearning, text_axes(full, grid))
-    lay_under(full["probe"], unlearning | {"seeds": unlearning["seeds"][:1]})
-    for _, axes in comparisons(full):
+    lay_under(unlearning, text_axes(config, grid))
+    lay_under(config["probe"], unlearning | {"seeds": unlearning["seeds"][:1]})
+    for _, axes in comparisons(config):
         lay_under(axes, grid)
-    unlearning["max_length"] = unlearning["max_length"] or full["tokens"]["max_length"]
+    unlearning["max_length"] = unlearning["max_length"] or config["tokens"]["max_length"]
 
 
-def comparisons(full: Config) -> list[tuple[str, dict[str, Any]]]:
+def comparisons(config: Config) -> list[tuple[str, dict[str, Any]]]:
     """Return the grid, the studies and the sections with lists of their own (unlearning, its
     probe), each by its key."""
-    studies = {f"studies.{name}": study for name, study in full["studies"].items()}
+    studies = {f"studies.{name}": study for name, study in config["studies"].items()}
     lists = {"datasets", "models", "seeds"}
-    of_own = {k: v for k, v in full.items() if isinstance(v, dict) and lists <= v.keys()}
-    return [*{"grid": full["grid"], **studies, **of_own}.items()]
+    of_own = {k: v for k, v in config.items() if isinstance(v, dict) and lists <= v.keys()}
+    return [*{"grid": config["grid"], **studies, **of_own}.items()]
 
 
-def used(full: Config, section: str) -> list[str]:
+def used(config: Config, section: str) -> list[str]:
     """Return the ``models`` that are asked for and those from which their retraining starts, or the
     ``datasets`` that are and those that such models are pretrained on."""
-    names = [name for _, axes in comparisons(full) for name in axes[section]]
+    names = [name for _, axes in comparisons(config) for name in axes[section]]
     if section == "models":
-        names += filter(None, [full["models"][name].get("base") for name in names])
+        names += filter(None, [config["models"][name].get("base") for name in names])
     else:
-        models = [full["models"][name] for name in used(full, "models")]
+        models = [config["models"][name] for name in used(config, "models")]
         names += [name for m in models for name in m.get("pretraining", {}).get("datasets", ())]
     return [*dict.fromkeys(names)]
 
 
-def _check_names(full: Config) -> Iterator[str]:
+def _check_names(config: Config) -> Iterator[str]:
     """Yield a line for each name that nothing defines."""
-    names = [(f"{at}.{k}", k, axes.get(k) or ()) for at, axes in comparisons(full) for k in NAMED]
-    names += [("removal.ratio", "selectors", [full["removal"]["ratio"]])]
-    names += [("evidence.compared", "selectors", full["evidence"]["compared"])]
-    for name in full["selectors"]:
-        at = f"selectors.{name}.{kind_of(full, name).derives}"
-        names += [(at, "selectors", [parent_of(full, name)])]
-    for name, model in full["models"].items():
+    names = [(f"{at}.{k}", k, axes.get(k) or ()) for at, axes in comparisons(config) for k in NAMED]
+    names += [("removal.ratio", "selectors", [config["removal"]["ratio"]])]
+    names += [("evidence.compared", "selectors", config["evidence"]["compared"])]
+    for name in config["selectors"]:
+        at = f"selectors.{name}.{kind_of(config, name).derives}"
+        names += [(at, "selectors", [parent_of(config, name)])]
+    for name, model in config["models"].items():
         pretrained = model.get("pretraining", {}).get("datasets", ())
         names += [(f"models.{name}.base", "models", [model.get("base")])]
         names += [(f"models.{name}.pretraining.datasets", "datasets", pretrained)]
     for at, section, listed in names:
         for name in listed:
-            if name not in (None, *full[section]):
-                yield f"{at}: unknown {section[:-1]} {name!r}; {choices(name, full[section])}"
+            if name not in (None, *config[section]):
+                yield f"{at}: unknown {section[:-1]} {name!r}; {choices(name, config[section])}"
 
 
-def _check_values(full: Config) -> Iterator[str]:
+def _check_values(config: Config) -> Iterator[str]:
     """Check that there are models to be found, tokens enough in the cache, and a selector for the
     ratio that scores both domains."""
-    for name in used(full, "models"):
-        model = full["models"][name]
+    for name in used(config, "models"):
+        model = config["models"][name]
         source = model.get("source")
         is_on_hub = re.fullmatch(r"\w[\w.-]*/[\w.-]+", source or "") and model["revision"]
         if source and not (os.path.isdir(source) or is_on_hub):
             do = "give a folder that is here, or an id on the hub with its commit as `revision`"
             yield f"models.{name}.source: {source!r} is not allowed; {do}"
-    most = full["tokens"]["max_length"]
+    most = config["tokens"]["max_length"]
     for reader in ("training", "embedding", "evaluation", "unlearning"):
-        if (length := full[reader]["max_length"]) > most:
+        if (length := config[reader]["max_length"]) > most:
             yield f"{reader}.max_length: {length} is above tokens.max_length, {most}"
-    if not scores_both(full, ratio := full["removal"]["ratio"]):
+    if not scores_both(config, ratio := config["removal"]["ratio"]):
         do = "choose a selector that does, such as mamushi"
         yield f"removal.ratio: {ratio!r} is not allowed; it scores no retain texts; {do}"
 
 
-def _check_files(full: Config) -> Iterator[str]:
+def _check_files(config: Config) -> Iterator[str]:
     """Check that the datasets that are used have their files, where a path is given."""
-    for name in used(full, "datasets"):
-        for path in map(Path, files(full["datasets"][name])):
+    for name in used(config, "datasets"):
+        for path in map(Path, files(config["datasets"][name])):
             # What the workflow fetches may not be there yet.
             if path.parts[0] != "results" and not path.is_file():
                 yield f"datasets.{name}: {str(path)!r} is not allowed; {why_no_file(path)}"

@@ -104,15 +104,15 @@ def refuse(mistakes: Iterable[str | None]) -> None:
         raise error
 
 
-def read_section(section: type[Section], value: Any, at: str = "") -> dict[str, Any]:
+def read_section(section: type[Section], config: Any, at: str = "") -> dict[str, Any]:
     """Return the keys of the section at a key with all defaults, in plain values. Numbers, switches
     and null may be text, as on the command line. Raises ``UserError`` as ``refuse``."""
-    plain = json.loads(
-        json.dumps(value, default=str),
+    config = json.loads(
+        json.dumps(config, default=str),
         object_hook=lambda keys: {k: None if v in ("null", "~") else v for k, v in keys.items()},
     )
     try:
-        return section.model_validate(plain).model_dump()
+        return section.model_validate(config).model_dump()
     except ValidationError as error:
         refuse(_mistake_line(section, at, mistake) for mistake in error.errors(include_url=False))
         raise
@@ -159,9 +159,9 @@ class Settings(Section):
     def of(cls, config: Config, **wildcards: Any) -> Self:
         """Return the settings of a job with these wildcards; of a section, the keys that its class
         here has. Raises ``ValidationError`` of pydantic for values of other types."""
-        values = dict(wildcards)
+        settings = dict(wildcards)
         for name, field in cls.model_fields.items():
             extra: Any = field.json_schema_extra or {}
             if "read" in extra:
-                values[name] = extra["read"](config, wildcards)
-        return cls.model_validate(values, extra="ignore")
+                settings[name] = extra["read"](config, wildcards)
+        return cls.model_validate(settings, extra="ignore")
