@@ -183,16 +183,12 @@ class Pipeline:
 
     def _run(self, stage: Stage, at: Mapping[str, Any], patterns: Mapping[str, Any]) -> None:
         """Run a stage, unless its outputs are current."""
-        files = {}
-        for parameter in stage.parameters:
-            placed = self._place(patterns[parameter.name], at)
-            is_single = isinstance(placed, list) and not parameter.is_list
-            files[parameter.name] = next(iter(placed), None) if is_single else placed
+        files = {p.name: self._place(patterns[p.name], at) for p in stage.parameters}
         # Influence is measured along the training of beta 0, or at the model's weights.
         wildcards = {**at, "role": "beta0"} if stage.name == "influence" else at
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
-        job = job_of(stage, files, settings, execution)
+        job = job_of(stage, {**files, "settings": settings, "execution": execution})
         name = stage.name.replace("-", "_")
         log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
         log = log.with_name(f"{log.name}.log")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mamushi.running import locks, machine
 from mamushi.running.interruption import wait_for
-from mamushi.running.stage import Stage, parse_job
+from mamushi.running.stage import Stage, job_of, read_words
 
 SHARDS = "ACCELERATE_USE_FSDP"  # set in these processes
 GPUS = "MAMUSHI_GPUS"  # JSON: how many GPUs jobs of a model take, where these are several
@@ -30,7 +30,7 @@ OPTIONS = """--use_fsdp --fsdp_version=2 --fsdp_auto_wrap_policy=TRANSFORMER_BAS
 def run_stage(stage: Stage, words: Sequence[str]) -> int:
     """Run a stage, and say what it took: seconds, and those of a processor by this process and its
     ended children. Returns its exit code. Raises ``UserError`` for a GPU that cannot be used."""
-    began, job, status = time.monotonic(), parse_job(stage, words), 0
+    began, job, status = time.monotonic(), job_of(stage, read_words(words)), 0
     if SHARDS in os.environ:
         # The command that started this process has looked after all of this.
         job.run()

@@ -154,35 +154,42 @@ class Job:
         return files
 
 
-def job_of(stage: Stage, arguments: Mapping[str, Any], settings: str, execution: str) -> Job:
-    """Return the job of these files and options, and of settings as JSON. Raises ``UserError`` for
-    settings that are not the stage's."""
+def job_of(stage: Stage, arguments: Mapping[str, Any]) -> Job:
+    """Return the job of a stage by its arguments: a value, or a list of some, by the name of each
+    file and option, and as JSON the ``settings`` and ``execution``, else that of the workflow.
+    Raises ``UserError`` for arguments that do not fit, and for settings that are not the stage's.
+    """
+    texts = {"settings": "", "execution": os.environ.get(EXECUTION, "{}"), **arguments}
+    named = {name: value if isinstance(value, list) else [value] for name, value in texts.items()}
+    (settings,), (execution,) = named.pop("settings"), named.pop("execution")
+    files, wrong = dict[str, Any](), []
+    for p in stage.parameters:
+        values = [p.kind(value) for value in named.pop(p.name, ()) if value is not None]
+        if (p.is_required and not values) or (len(values) > 1 and not p.is_list):
+            wrong.append(p.name)
+        files[p.name] = (values if p.is_list else values[0]) if values else p.default
+    if wrong := [*wrong, *named]:
+        raise UserError(f"missing, several or unknown: {', '.join(wrong)}")
     try:
-        valid = stage.settings.model_validate_json(settings, extra="ignore")
-        how = Execution.model_validate_json(execution, extra="ignore")
+        return Job(
+            stage,
+            files,
+            stage.settings.model_validate_json(settings, extra="ignore"),
+            json.loads(settings),
+            Execution.model_validate_json(execution, extra="ignore"),
+        )
     except ValidationError as error:
         raise UserError(f"settings of {stage.name}: {error}") from None
-    return Job(stage, arguments, valid, json.loads(settings), how)
 
 
-def parse_job(stage: Stage, words: Sequence[str]) -> Job:
-    """Return the job of a rule's words, ``--name value ...`` or ``--name=value``. A rule without a
-    file leaves nothing behind its option. Raises ``UserError`` for options that do not fit, and as
-    ``job_of``."""
-    values, listed = {"settings": [""], "execution": [os.environ.get(EXECUTION, "{}")]}, list[str]()
+def read_words(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the arguments of a rule's words, ``--name value ...`` or ``--name=value``. A rule
+    without a file leaves nothing behind its option."""
+    arguments, values = dict[str, list[str]](), list[str]()
     for word in words:
         if word.startswith("--"):
             option, _, value = word[2:].partition("=")
-            values[option.replace("-", "_")] = listed = [value] if value else []
+            arguments[option.replace("-", "_")] = values = [value] if value else []
         else:
-            listed.append(word)
-    (settings,), (execution,) = values.pop("settings"), values.pop("execution")
-    arguments, wrong = dict[str, Any](), []
-    for p in stage.parameters:
-        named = [p.kind(value) for value in values.pop(p.name, ())]
-        if (p.is_required and not named) or (len(named) > 1 and not p.is_list):
-            wrong.append(p.name)
-        arguments[p.name] = (named if p.is_list else named[0]) if named else p.default
-    if wrong := [*wrong, *values]:
-        raise UserError(f"missing, several or unknown: {', '.join(wrong)}")
-    return job_of(stage, arguments, settings, execution)
+            values.append(word)
+    return arguments

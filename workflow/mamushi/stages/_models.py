@@ -117,9 +117,9 @@ def finish_training(
         # The model that was trained makes room.
         gc.collect()
         read = {name: files[name] for name in ("examples", "tokens", "model_card")}
+        read |= {"settings": files["evaluation"], "execution": job.execution.model_dump_json()}
         of_evaluate = {**read, **model, "out": files["perplexity"], "nll": files["nll"]}
-        how = files["evaluation"], job.execution.model_dump_json()
-        job_of(stages()["evaluate"], of_evaluate, *how).run()
+        job_of(stages()["evaluate"], of_evaluate).run()
     if not IS_SECONDARY:
         checkpoint_of(files["card"], job).path.unlink(missing_ok=True)
 
