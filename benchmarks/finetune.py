@@ -41,14 +41,13 @@ from mamushi.lm import device as devices
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
-from mamushi.lm.training import finetune
+from mamushi.lm.training import minimize_nll
 from studies.lib.report import Report, arguments
 
 BATCH, STEPS, WARM_UP, ROUNDS = 32, 2, 1, 2
 SETTINGS: dict[str, Any] = {
     "epochs": 1.0,
     "batch_size": BATCH,
-    "micro_batch_size": BATCH,
     "learning_rate": 5e-5,
     "betas": [0.9, 0.999],
     "epsilon": 1e-8,
@@ -70,7 +69,8 @@ class Measured(NamedTuple):
 def ours(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
     """Train as we do; return the real tokens of each step."""
     accelerator = devices.accelerator(precision)
-    finetune(model, texts, SETTINGS, total=steps, seed=0, accelerator=accelerator)
+    how: dict[str, Any] = {"micro_batch_size": BATCH, "total": steps, "seed": 0}
+    minimize_nll(model, texts, SETTINGS, **how, accelerator=accelerator)
     rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
     return [int(texts.lengths[r].sum()) for r in rows]
 

@@ -36,7 +36,7 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, concat, keep_spans, mask_spans, mass, read_tokens, subset
-from mamushi.lm.training import Objective, Updated, finetune
+from mamushi.lm.training import Objective, Updated, minimize_nll
 from mamushi.registry import plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
@@ -179,10 +179,11 @@ class Bank:
         """Train the base model on texts; ``kept`` says which of the ranked ones they are."""
         self.reset()
         device.seed_torch(seed)
-        finetune(
+        minimize_nll(
             self.model,
             texts,
             self.training,
+            micro_batch_size=self.training["micro_batch_size"],
             total=self.steps,
             seed=seed,
             accelerator=self.accelerator,

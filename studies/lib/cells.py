@@ -16,7 +16,7 @@ from mamushi.lm.batches import steps
 from mamushi.lm.loading import open_model
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
-from mamushi.lm.training import finetune
+from mamushi.lm.training import minimize_nll
 from studies.lib import report
 
 Doubles = NDArray[np.float64]
@@ -77,7 +77,6 @@ def tuned(
     model = open_model(cell.base)
     freeze(model, cell.training)
     device.place_model(model, cell.training["precision"], accelerator.device)
-    finetune(
-        model, texts, training, total=total, seed=seed, accelerator=accelerator, remaining=kept
-    )
+    how: dict[str, Any] = {"micro_batch_size": EXECUTION["micro_batch_size"], "total": total}
+    minimize_nll(model, texts, training, **how, seed=seed, accelerator=accelerator, remaining=kept)
     return model

@@ -41,7 +41,8 @@ def step_of(
     """Computes the gradient of a step of all texts, or of a ``batch_size``, in micro-batches of a
     ``micro_batch_size``; gives its loss and the gradient's norm."""
     given = {"batch_size": len(texts), **sizes}
-    objective = mean_nll_objective(language_model, texts, given, 0, accelerator)
+    micro = given["micro_batch_size"]
+    objective = mean_nll_objective(language_model, texts, given, micro, 0, accelerator)
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in language_model.parameters() if p.requires_grad]
     return partial(training.gradient, objective, module, objective.step(0), accelerator, trained)

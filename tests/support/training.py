@@ -10,7 +10,7 @@ from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
-from mamushi.lm.training import finetune
+from mamushi.lm.training import minimize_nll
 from tests.support.models import TRAINING
 
 
@@ -29,13 +29,7 @@ def train(
     sharding.shard(language_model, accelerator)
     if total is None:
         total = steps(len(texts), settings["batch_size"], settings["epochs"])
-    log = finetune(
-        language_model,
-        texts,
-        settings,
-        total=total,
-        seed=1,
-        accelerator=accelerator,
-        checkpoint=state and Checkpoint(state, fingerprint),
-    )
+    how: dict[str, Any] = {"micro_batch_size": settings["micro_batch_size"], "total": total}
+    how |= {"seed": 1, "checkpoint": state and Checkpoint(state, fingerprint)}
+    log = minimize_nll(language_model, texts, settings, accelerator=accelerator, **how)
     return language_model, log

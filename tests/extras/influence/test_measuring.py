@@ -17,7 +17,7 @@ from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
-from mamushi.lm.training import finetune
+from mamushi.lm.training import minimize_nll
 from mamushi_extras.influence.measuring import (
     STEP,
     InfluenceMeter,
@@ -28,6 +28,7 @@ from tests.support.models import TRAINING, model, token_set
 from tests.support.processes import in_two_processes
 
 HOW = TRAINING | {"batch_tokens": 64, "train_input_embedding": False, "micro_batch_size": 2}
+BEGIN = {"micro_batch_size": 2, "seed": 1}
 
 
 def no_padding(texts: TokenSet) -> TokenSet:
@@ -104,7 +105,7 @@ def measured(language_model: PreTrainedModel, tmp_path: Path, **changes: Any) ->
     accelerator = device.accelerator(str(how["precision"]))
     read = (language_model, TEXTS)
     meter = Compared(*read, TARGETS, accelerator, how, points=POINTS, checkpoint=beside(tmp_path))
-    finetune(*read, how, total=4, seed=1, accelerator=accelerator, updated=meter.updated)
+    minimize_nll(*read, how, **BEGIN, total=4, accelerator=accelerator, updated=meter.updated)
     return meter
 
 
@@ -129,7 +130,7 @@ def test_the_training_is_not_changed_by_it(tmp_path: Path) -> None:
     measured(watched, tmp_path)
     freeze(alone, HOW)
     accelerator = device.accelerator("fp32")
-    finetune(alone, TEXTS, HOW, total=4, seed=1, accelerator=accelerator)
+    minimize_nll(alone, TEXTS, HOW, **BEGIN, total=4, accelerator=accelerator)
     for one, another in zip(watched.parameters(), alone.parameters(), strict=True):
         assert torch.equal(one, another)
 
@@ -179,7 +180,7 @@ def sharded(folder: Path) -> InfluenceMeter:
     sharding.shard(language_model, accelerator)
     read = (language_model, TEXTS)
     meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], checkpoint=beside(folder))
-    finetune(*read, how, total=2, seed=1, accelerator=accelerator, updated=meter.updated)
+    minimize_nll(*read, how, **BEGIN, total=2, accelerator=accelerator, updated=meter.updated)
     return meter
 
 

@@ -115,9 +115,9 @@ def unbatched_gradients(model: PreTrainedModel, rows: NDArray[np.int64]) -> dict
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_step_has_the_gradient_of_its_texts_one_by_one(family: str) -> None:
     model, accelerator = tiny(family).train(), device.accelerator("fp32")
-    settings = TRAINING | {"batch_size": 6, "micro_batch_size": 4}
+    settings = TRAINING | {"batch_size": 6}
     expected = unbatched_gradients(model, examples_of_step(0, len(TEXTS), 6, 0))
-    objective = mean_nll_objective(model, TEXTS, settings, 0, accelerator)
+    objective = mean_nll_objective(model, TEXTS, settings, 4, 0, accelerator)
     trained = list(model.parameters())
     gradient(objective, objective.module, objective.step(0), accelerator, trained)
     largest = max(float(value.abs().max()) for value in expected.values())

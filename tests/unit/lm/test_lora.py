@@ -37,7 +37,7 @@ def test_loss_and_gradients_are_those_of_peft_on_a_padded_batch(family: str) -> 
                 adapters.pop(name).copy_(parameter)
     assert not adapters
 
-    step = mean_nll_objective(ours, texts, TRAINING, 1, device.accelerator("fp32")).step(0)
+    step = mean_nll_objective(ours, texts, TRAINING, 4, 1, device.accelerator("fp32")).step(0)
     found = step.shares[0]
     rows = examples_of_step(0, len(texts), 4, seed=1)
     batch = batch_of(texts, rows, torch.device("cpu"), shared=False)

@@ -66,7 +66,7 @@ def test_what_is_stored_measures_as_the_model_in_memory(
     """To the bit."""
     texts = read_tokens(base / "tokens.parquet", base / "examples.parquet", EVALUATION, 16)
     in_memory = []
-    trained = training.finetune
+    trained = training.minimize_nll
 
     def measured(model: Any, *args: Any, **options: Any) -> Any:
         curve = trained(model, *args, **options)
@@ -74,7 +74,7 @@ def test_what_is_stored_measures_as_the_model_in_memory(
         in_memory.append(text_nll(model.eval(), texts, 64, accelerator))
         return curve
 
-    monkeypatch.setattr(training, "finetune", measured)
+    monkeypatch.setattr(training, "minimize_nll", measured)
     out = tmp_path / "out"
     assert finetune(base, out, REMOVED) == 0
     opened = {"trained": out / "trained.safetensors"}

@@ -41,21 +41,21 @@ def body(model: PreTrainedModel) -> nn.Module:
     return next((m for m in model.children() if isinstance(m, PreTrainedModel)), inner)
 
 
-def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
+def freeze(model: PreTrainedModel, training: Mapping[str, Any]) -> None:
     """Let gradients flow into what is trained alone. By ``method``: ``full`` trains all, ``lora``
     adapters, which are put into a model without any, and ``partial``, the default, the last
     ``trained_blocks``, embedding and head; a tied head, when either of the two is."""
-    method = settings.get("method", "partial")
+    method = training.get("method", "partial")
     model.requires_grad_(method == "full")
     if method == "lora":
-        add_adapters(model, settings["lora"])
+        add_adapters(model, training["lora"])
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(is_adapter(name))
     if method == "partial":
-        last_blocks(model, settings["trained_blocks"]).requires_grad_(True)
-        if settings["train_input_embedding"]:
+        last_blocks(model, training["trained_blocks"]).requires_grad_(True)
+        if training["train_input_embedding"]:
             model.get_input_embeddings().requires_grad_(True)
-        if settings["train_output_head"] and (head := model.get_output_embeddings()) is not None:
+        if training["train_output_head"] and (head := model.get_output_embeddings()) is not None:
             head.requires_grad_(True)
 
 

@@ -35,6 +35,8 @@ gradients, which add up over the micro-batches of all processes."""
 Log = dict[str, list[Any]]
 Updated = Callable[[int, torch.optim.Optimizer], None]
 
+ADAMW = ("betas", "epsilon", "weight_decay", "gradient_clip")
+"""Settings of any training that a ``Descent`` has as well."""
 NORMS = 50  # steps between two norms of the gradient, where nothing needs it in each
 TOGETHER = 10  # steps between two agreements of several processes
 
@@ -71,25 +73,20 @@ class Objective:
 
 @dataclass(frozen=True)
 class Descent:
-    """AdamW, which clips gradients to a norm of ``clip``: its rate rises over the ``warmup`` steps,
-    to its peak in ``rise``, as many or one more; then it is constant, or falls to 0."""
+    """AdamW, which clips gradients to a norm of ``gradient_clip``: its rate rises over the
+    ``warmup`` steps, to its peak in ``rise``, as many or one more; then it is constant, or falls to
+    0."""
 
     learning_rate: float
     betas: Sequence[float]
     epsilon: float
     weight_decay: float
-    clip: float | None = None
+    gradient_clip: float | None = None
     schedule: str = "constant"
     warmup: int = 0
     rise: int = 1
     vectors_decay: bool = True
     """Whether norms and biases decay as matrices do."""
-
-    @classmethod
-    def of(cls, rate: float, training: Mapping[str, Any], **options: Any) -> Descent:
-        """Descend at ``rate`` by the settings of a training."""
-        betas, clip = training["betas"], training["gradient_clip"]
-        return cls(rate, betas, training["epsilon"], training["weight_decay"], clip, **options)
 
     def optimizer(self, trained: Collection[nn.Parameter]) -> torch.optim.Optimizer:
         """Make the optimizer of these parameters."""
@@ -190,7 +187,8 @@ class TrainingLoop:
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""
-        objective, clip, trained = self.objective, self.descent.clip, self.trained.values()
+        objective, clip = self.objective, self.descent.gradient_clip
+        trained = self.trained.values()
         step, rate = objective.step(number), self.descent.rate(number, self.total)
         # One that is not finite shows in the loss of the next step, which the last one has not.
         norm = number % NORMS == 0 or number == self.total - 1
@@ -286,6 +284,7 @@ def mean_nll_objective(
     model: PreTrainedModel,
     texts: TokenSet,
     training: Mapping[str, Any],
+    micro_batch_size: int,
     seed: int,
     accelerator: Accelerator,
     name: str = "fine-tune",
@@ -294,7 +293,7 @@ def mean_nll_objective(
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the mean NLL over its predicted tokens.
     ``remaining`` is that of ``examples_of_step``."""
-    batch, size = int(training["batch_size"]), int(training["micro_batch_size"])
+    batch = int(training["batch_size"])
     shared, aligned = can_share(model), training.get("steps") == "aligned"
     passed = len(texts) if remaining is None or not aligned else len(remaining)
 
@@ -302,7 +301,8 @@ def mean_nll_objective(
         rows = examples_of_step(number, len(texts), batch, seed, remaining, aligned=aligned)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         weight = float(texts.counted[rows].sum()) or 1.0
-        shares = [partial(loss, piece, weight) for piece in micro_batches(rows, size, accelerator)]
+        pieces = micro_batches(rows, micro_batch_size, accelerator)
+        shares = [partial(loss, piece, weight) for piece in pieces]
         return Step(shares, tokens, (number + 1) * batch / passed)
 
     def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
@@ -314,11 +314,12 @@ def mean_nll_objective(
     return Objective(name, model, TokenLoss(model), step, updated=updated)
 
 
-def finetune(
+def minimize_nll(
     model: PreTrainedModel,
     texts: TokenSet,
     training: Mapping[str, Any],
     *,
+    micro_batch_size: int,
     total: int,
     seed: int,
     accelerator: Accelerator,
@@ -332,11 +333,9 @@ def finetune(
     ``updated`` that of ``Objective``. Raises ``UserError`` where there is nothing to train on."""
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
-    warmup = int(training["warmup_steps"])
-    rate, schedule = float(training["learning_rate"]), training["schedule"]
-    descent = Descent.of(rate, training, schedule=schedule, warmup=warmup, rise=warmup + 1)
-    objective = mean_nll_objective(
-        model, texts, training, seed, accelerator, name, remaining, updated
-    )
+    warmup, keys = int(training["warmup_steps"]), ("learning_rate", *ADAMW, "schedule")
+    descent = Descent(**{key: training[key] for key in keys}, warmup=warmup, rise=warmup + 1)
+    reads = texts, training, micro_batch_size, seed
+    objective = mean_nll_objective(model, *reads, accelerator, name, remaining, updated)
     model.train()
     return TrainingLoop(objective, descent, total, accelerator, checkpoint).run()

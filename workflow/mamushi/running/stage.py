@@ -70,9 +70,8 @@ class Stage:
     def parameters(self) -> list[Parameter]:
         """Return its files and options, in the order of the signature."""
         hints, parameters = get_type_hints(self.function, include_extras=True), []
-        for name, parameter in inspect.signature(self.function).parameters.items():
-            if name in ("settings", "job"):
-                continue
+        # The last two are the settings and the job.
+        for name, parameter in [*inspect.signature(self.function).parameters.items()][:-2]:
             hint, default = hints[name], parameter.default
             if type(None) in get_args(hint):
                 (hint,) = {*get_args(hint)} - {type(None)}
@@ -155,12 +154,11 @@ class Job:
 
 
 def job_of(stage: Stage, arguments: Mapping[str, Any]) -> Job:
-    """Return the job of a stage by its arguments: a value, or a list of some, by the name of each
-    file and option, and as JSON the ``settings`` and ``execution``, else that of the workflow.
-    Raises ``UserError`` for arguments that do not fit, and for settings that are not the stage's.
-    """
-    texts = {"settings": "", "execution": os.environ.get(EXECUTION, "{}"), **arguments}
-    named = {name: value if isinstance(value, list) else [value] for name, value in texts.items()}
+    """Return the job of these files and options, a value or a list each, and of ``settings`` and
+    ``execution`` as JSON, the latter else the workflow's. Raises ``UserError`` for arguments that
+    do not fit, and for settings that are not the stage's."""
+    named = {"settings": "", "execution": os.environ.get(EXECUTION, "{}"), **arguments}
+    named = {name: value if isinstance(value, list) else [value] for name, value in named.items()}
     (settings,), (execution,) = named.pop("settings"), named.pop("execution")
     files, wrong = dict[str, Any](), []
     for p in stage.parameters:
@@ -171,20 +169,15 @@ def job_of(stage: Stage, arguments: Mapping[str, Any]) -> Job:
     if wrong := [*wrong, *named]:
         raise UserError(f"missing, several or unknown: {', '.join(wrong)}")
     try:
-        return Job(
-            stage,
-            files,
-            stage.settings.model_validate_json(settings, extra="ignore"),
-            json.loads(settings),
-            Execution.model_validate_json(execution, extra="ignore"),
-        )
+        text, settings = settings, stage.settings.model_validate_json(settings, extra="ignore")
+        how = Execution.model_validate_json(execution, extra="ignore")
     except ValidationError as error:
         raise UserError(f"settings of {stage.name}: {error}") from None
+    return Job(stage, files, settings, json.loads(text), how)
 
 
 def read_words(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the arguments of a rule's words, ``--name value ...`` or ``--name=value``. A rule
-    without a file leaves nothing behind its option."""
+    """Return by name the values of words ``--name value ...`` or ``--name=value``, or none."""
     arguments, values = dict[str, list[str]](), list[str]()
     for word in words:
         if word.startswith("--"):

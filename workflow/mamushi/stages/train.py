@@ -13,7 +13,6 @@ from mamushi.stages._models import Cell, checkpoint_of, finish_training
 
 GPU = ("base_model", "finetune")
 
-
 NO_SIZES = ("training", "contaminated", "base", "pretraining")
 """Keys of a tiny model that do not say what it is built of."""
 
@@ -98,7 +97,7 @@ def finetune(
     from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import mask_spans, mass, read_tokens, subset
-    from mamushi.lm.training import finetune
+    from mamushi.lm.training import minimize_nll
 
     training = settings.training
     texts = section = read_tokens(tokens, examples, settings.section, training.max_length)
@@ -118,12 +117,13 @@ def finetune(
     steps = batches.steps(counted, training.batch_size, training.epochs)
     device.seed_torch(settings.seed)
     accelerator = device.accelerator(training.precision)
-    prepare = partial(freeze, settings=training.model_dump())
+    prepare = partial(freeze, training=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
-    log = finetune(
+    log = minimize_nll(
         model,
         texts,
-        training.model_dump() | job.execution.model_dump(),
+        training.model_dump(),
+        micro_batch_size=job.execution.micro_batch_size,
         seed=settings.seed,
         accelerator=accelerator,
         total=steps,

@@ -18,7 +18,7 @@ from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, concat, subset
-from mamushi.lm.training import Descent, Objective, Step, TrainingLoop, micro_batches
+from mamushi.lm.training import ADAMW, Descent, Objective, Step, TrainingLoop, micro_batches
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
 from mamushi.unlearning.saliency import SaliencyMask
@@ -111,7 +111,7 @@ class Unlearning:
         names, mask = ("loss", "forget_loss", "retain_loss"), self.mask
         how: list[Any] = [self.name, self.model, self.loss_of, self.step, names, self.ends]
         how += [mask.mask_gradients, mask.restore] if mask else []
-        descent = Descent.of(float(self.settings["learning_rate"]), self.training)
+        descent = Descent(self.settings["learning_rate"], **{k: self.training[k] for k in ADAMW})
         columns = TrainingLoop(Objective(*how), descent, total, self.accelerator, checkpoint).run()
         columns["forget_mean"] = [self.mean(columns, s) for s in columns["step"]]
         return Outcome(columns, self.stopped_at, mask.masked if mask else None)

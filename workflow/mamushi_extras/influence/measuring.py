@@ -34,7 +34,7 @@ from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import finetune, gradient, mean_nll_objective
+from mamushi.lm.training import gradient, mean_nll_objective, minimize_nll
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
 from mamushi_extras.tokens.masks import TokenPool
@@ -89,7 +89,8 @@ class Slopes:
         for domain, of in targets.items():
             # The mean NLL of all targets of a domain, as one step of a training on them.
             step = {**training, "batch_size": len(of)}
-            objective = mean_nll_objective(model, of, step, 0, accelerator, "influence")
+            size = int(training["micro_batch_size"])
+            objective = mean_nll_objective(model, of, step, size, 0, accelerator, "influence")
             module = accelerator.prepare_model(objective.module, evaluation_mode=True)
             self.objectives[domain] = objective, module
 
@@ -205,7 +206,8 @@ def measure_along_training(
     meter.restore()
     options: dict[str, Any] = {"total": total, "seed": how["seed"], "accelerator": accelerator}
     options |= {"checkpoint": checkpoint, "updated": meter.updated}
-    finetune(model, texts, how, name="influence", **options)
+    options |= {"micro_batch_size": how["micro_batch_size"]}
+    minimize_nll(model, texts, how, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
     return meter.total, {"points": meter.steps, "targets": counts, "eps": meter.eps}
 
@@ -236,7 +238,8 @@ def measure_at_weights(
     one; ``how`` is as along a training. Weights are left as they were."""
     texts, (folds, targets) = pool.texts, draw_by_fold(pool, how["targets"], how["seed"])
     model.eval()
-    objective = mean_nll_objective(model, texts, how, how["seed"], accelerator, "influence")
+    read = texts, how, how["micro_batch_size"], how["seed"]
+    objective = mean_nll_objective(model, *read, accelerator, "influence")
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
     # Adam's if all of a training's steps were taken at these weights.

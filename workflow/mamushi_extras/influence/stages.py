@@ -53,7 +53,7 @@ def influence(
     pool = read_token_pool(examples, tokens, training.max_length)
     device.seed_torch(settings.seed)
     accelerator = device.accelerator(training.precision)
-    prepare = partial(freeze, settings=training.model_dump())
+    prepare = partial(freeze, training=training.model_dump())
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
     of_section = settings.model_dump(include={"seed", "points", "batches", "targets"})
     how = training.model_dump() | job.execution.model_dump() | of_section
