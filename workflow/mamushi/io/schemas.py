@@ -1,5 +1,5 @@
-"""The tables that stages hand to each other, with what their columns mean, see ``columns``; the
-page "Tables" of the docs is made from them."""
+"""The tables that stages hand to each other, with what their columns mean, for the page "Tables".
+A change of columns runs nothing again by itself: see docs/guide/reruns.md."""
 
 from mamushi.io.columns import table
 

@@ -2,8 +2,8 @@
 
 A stage stands for its function, the helpers beside it, and every file of the rooms that compute
 which these import, at any depth. Files are parsed and never imported. What a reader alone sees does
-not count: comments, docstrings, messages of errors. Nor do rooms that decide how and where a stage
-runs; a change there that moves a number raises the ``VERSION`` of the stage's module.
+not count: comments, docstrings, messages of errors. Nor do ``config``, ``io`` and ``running``: a
+change there that moves a number raises the stage's ``VERSION``, see docs/guide/reruns.md.
 """
 
 import ast
