@@ -99,8 +99,7 @@ def test_words_are_counted_where_they_are_predicted() -> None:
     expected = np.concatenate([TEXTS[row][places] for row, places in enumerate(PREDICTED)])
     assert TEXTS.tokens[TEXTS.predicted].tolist() == expected.tolist()
     counts = np.bincount(expected, minlength=VOCABULARY)
-    every = np.ones(len(TEXTS), dtype=bool)
-    assert token_counts(TEXTS, every, VOCABULARY).sum(0).tolist() == counts.tolist()
+    assert token_counts(TEXTS, VOCABULARY).sum(0).tolist() == counts.tolist()
     assert editing.fold_counts(TEXTS, 0, VOCABULARY).sum(0).tolist() == counts.tolist()
     options = {"seed": 0, "accelerator": CPU, "batch_tokens": 40}
     places = editing.read_places(model("llama"), TEXTS, 9999, **options)

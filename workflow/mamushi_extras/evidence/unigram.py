@@ -35,10 +35,10 @@ Positions = NDArray[np.int64]
 """Places of tokens among all of a set of texts."""
 
 
-def token_counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubles:
+def token_counts(texts: TokenSet, size: int, chosen: NDArray[np.bool_] | bool = True) -> Doubles:
     """Return how often each token stands in the chosen forget and retain texts, (2, size): of those
     that count, where some do not."""
-    inside = np.repeat(chosen, texts.lengths) & (texts.weights > 0)
+    inside = np.repeat(np.broadcast_to(chosen, len(texts)), texts.lengths) & (texts.weights > 0)
     forget = np.repeat(texts.domains == FORGET, texts.lengths)
     by_domain = (texts.tokens[inside & domain] for domain in (forget, ~forget))
     return np.array([np.bincount(tokens, minlength=size) for tokens in by_domain], np.float64)
@@ -47,6 +47,18 @@ def token_counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubl
 def vocabulary(*texts: TokenSet) -> int:
     """Return 1 + the largest token of all texts."""
     return 1 + max((int(token_set.tokens.max(initial=0)) for token_set in texts), default=0)
+
+
+def log_ratio(counted: Doubles, prior: float) -> Doubles:
+    """Return the smoothed log ratio of each token (size,) from its counts (2, size) in both domains,
+    see ``token_unigram``."""
+    total = counted.sum(axis=1)
+    share = prior * counted.sum(axis=0) / max(total.sum(), 1.0)
+    seen = share > 0
+    ratio = np.zeros(len(share))
+    forget, retain = (np.log(c[seen] + share[seen]) for c in counted)
+    ratio[seen] = forget - retain - np.log((total[0] + prior) / (total[1] + prior))
+    return ratio
 
 
 class Proxy:
@@ -58,13 +70,13 @@ class Proxy:
     ) -> None:
         self.texts = texts
         size = vocabulary(texts, *([held_out] if held_out else []))
-        counts = token_counts(texts, np.ones(len(texts), dtype=bool), size)
+        counts = token_counts(texts, size)
         if held_out is not None:
             fold, trained = np.full(len(texts), -1), [counts]
-            read = [token_counts(held_out, np.ones(len(held_out), dtype=bool), size)]
+            read = [token_counts(held_out, size)]
         else:
             fold = stratified_folds(texts.domains == FORGET, FOLDS, 0, groups).astype(np.int64)
-            read = [token_counts(texts, fold == number, size) for number in range(FOLDS)]
+            read = [token_counts(texts, size, fold == number) for number in range(FOLDS)]
             trained = [counts - of_fold for of_fold in read]
         self.fold, counted = np.repeat(fold, texts.lengths), np.flatnonzero(texts.weights > 0)
         # Of each text, of the tokens that count.

@@ -19,9 +19,6 @@ from mamushi.config.kinds import Positive, Section, key
 from mamushi.io.domains import FORGET
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mamushi_extras.tokens.masks import ScoresByText, TokenPool
 
 UNIT = "tokens"
@@ -42,29 +39,15 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     import numpy as np
 
     from mamushi.selection.folds import stratified_folds
-    from mamushi_extras.evidence.unigram import token_counts, vocabulary
+    from mamushi_extras.evidence.unigram import log_ratio, token_counts, vocabulary
 
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
     size = vocabulary(texts, pool.contamination)
-    both = token_counts(pool.contamination, np.ones(len(pool.contamination), dtype=bool), size)
-    both += token_counts(texts, np.ones(len(texts), dtype=bool), size)
+    both = token_counts(pool.contamination, size) + token_counts(texts, size)
     scores: ScoresByText = [None] * len(texts)
     for number in range(settings["folds"]):
-        ratio = log_ratio(both - token_counts(texts, fold == number, size), prior)
+        ratio = log_ratio(both - token_counts(texts, size, fold == number), prior)
         for place in np.flatnonzero(fold == number).tolist():
             scores[place] = ratio[texts[place][texts.places_of(place)]].astype(np.float32)
     return scores
-
-
-def log_ratio(counted: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
-    """Return s(w) of every token (size,) from its counts (2, size) in both domains."""
-    import numpy as np
-
-    total = counted.sum(axis=1)
-    share = prior * counted.sum(axis=0) / max(total.sum(), 1.0)
-    seen = share > 0
-    ratio = np.zeros(len(share))
-    forget, retain = (np.log(c[seen] + share[seen]) for c in counted)
-    ratio[seen] = forget - retain - np.log((total[0] + prior) / (total[1] + prior))
-    return ratio
