@@ -50,8 +50,8 @@ def vocabulary(*texts: TokenSet) -> int:
 
 
 def log_ratio(counted: Doubles, prior: float) -> Doubles:
-    """Return the smoothed log ratio of each token (size,) from its counts (2, size) in both domains,
-    see ``token_unigram``."""
+    """Return the log ratio in nats of each token (size,), by its counts (2, size) in both domains,
+    smoothed as ``token_unigram`` says."""
     total = counted.sum(axis=1)
     share = prior * counted.sum(axis=0) / max(total.sum(), 1.0)
     seen = share > 0
