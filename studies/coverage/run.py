@@ -1,10 +1,11 @@
 """How often the intervals that the program shows are given, and how often they hold.
 
-    python -m studies.coverage.run [--draws 200]
+    python -m studies.coverage.run [--draws 200] [--worlds NAME ... --earlier REPORT]
 
 Each world's truth is known: that of an AUC is the AUC of a logistic regression's fits on new texts
 with the right labels, and a budget's the frontier of the exact ratio on new texts. ``NAME_given``
-is how often there is an interval, ``NAME_holds`` how often that holds.
+is how often there is an interval, ``NAME_holds`` how often that holds. Where only some worlds are
+drawn, an earlier report has the rows of the others.
 """
 
 import contextlib
@@ -14,9 +15,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from mamushi.evaluation.half_gap import crossing, saving_columns
 from mamushi.evidence import verdict
@@ -30,13 +34,20 @@ from mamushi.running.machine import limit_threads
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import DELONG_FACTOR, auc
 from mamushi.selection.pool import Pool
+from mamushi_extras.audit import auditing
+from mamushi_extras.audit.adds import NO, YES
 from mamushi_extras.effects.contrasts import contrast, interval
+from mamushi_extras.effects.deep_gap import deep_curve
+from mamushi_extras.left.attacks import compare
+from mamushi_extras.unlabelled.corpus import Corpus
 from studies.lib.report import Report, arguments
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Rng = np.random.Generator
 Results = dict[str, bool | None]  # By interval whether it holds; None where it is not given.
 FRESH, RESAMPLES, TOPICS, BUDGETS = 4000, 100, 8, 41
+DEEP = 0.137  # Nats a token, the deep gap of the demo.
 
 
 def inside(low: float | None, true: float, high: float | None) -> bool | None:
@@ -89,7 +100,7 @@ class Texts:
         return np.asarray(x + self.apart * is_apart[:, None] * three[:, 0])
 
 
-def rank(world: Texts, rng: np.random.Generator) -> Results:
+def rank(world: Texts, rng: Rng) -> Results:
     """Rank texts by a cross-fitted logistic regression: its AUC, that with the further end that is
     told for wrong labels, and the bound on what of its lists is like retain texts."""
     seed, n = int(rng.integers(2**31)), world.forget + world.retain
@@ -127,7 +138,7 @@ def rank(world: Texts, rng: np.random.Generator) -> Results:
     return results
 
 
-def leak(rng: np.random.Generator) -> Results:
+def leak(rng: Rng) -> Results:
     """Follow a column that tells the domain by fixed scores, which know nothing else."""
     forget = np.arange(400) < 160
     source = (rng.random(400) < np.where(forget, 0.9, 0.1)) + 0.0
@@ -137,7 +148,7 @@ def leak(rng: np.random.Generator) -> Results:
     return {"auc": None if verdict.leak_reason(rows) else False, "among_equal": among}
 
 
-def foresee(far: float, rng: np.random.Generator) -> Results:
+def foresee(far: float, rng: Rng) -> Results:
     """Advise half of a removal, of forget texts at 1 and of a fifth of them at ``far``."""
 
     def draw(n: int) -> tuple[Doubles, Mask, Doubles]:
@@ -162,30 +173,51 @@ def foresee(far: float, rng: np.random.Generator) -> Results:
     exact, _ = Frontier(ratio, new).at(order_of(big, new), (budgets * new.sum()).astype(np.int64))
     curve = [{"beta": b, "gain": g} for b, g in zip(budgets, gain(exact), strict=True)]
     true = first_reached([*curve], "gain", 0.5)
-    return {"budget": inside(advised["budget_low"], true, advised["budget_high"])}
+    low, high = advised["budget_low"], advised["budget_high"]
+    halves = {"budget_low": inside(low, true, None), "budget_high": inside(low and 0.0, true, high)}
+    return {"budget": inside(low, true, high), **halves}
 
 
-def retrain(seeds: int, per_group: int, rng: np.random.Generator) -> Results:
-    """Retrain models that recover half of the gap on forget texts, and differ from gold by 0.01
-    nats on retain texts; with errors over seeds, groups of texts, texts, and what is left."""
-    n, groups = 150, np.arange(150) // per_group
+def retrain(
+    seeds: int, per_group: int, rng: Rng, n: int = 150, gap: float = 0.3, draws: int = 0
+) -> Results:
+    """Retrain models that recover half of the ``gap`` on ``n`` forget texts, and differ from gold
+    by 0.01 nats on retain texts; with errors over seeds, groups of texts, texts, and what is left.
+    On other retain texts gold loses 0.4 of the gap, and they lose 0.8 of that: net, they recover
+    0.3. Where seeds are trained on several ``draws`` of texts, or all on one, that errs as well."""
+    groups = np.arange(n) // per_group
     tokens = np.maximum(rng.lognormal(3, 0.8, n), 2).round()
 
     def noise() -> Doubles:
         of_text = rng.standard_t(3, groups.max() + 1)[groups] + rng.standard_t(3, n)
-        return 0.03 * (rng.normal(size=(seeds, 1)) + of_text + rng.standard_t(3, (seeds, n)))
+        errors = rng.normal(size=(seeds, 1)) + of_text + rng.standard_t(3, (seeds, n))
+        if draws:
+            errors += rng.normal(size=(draws, 1)) + rng.standard_t(3, (draws, n))
+        return np.asarray(0.03 * errors)
 
-    beta0, opens = (3 + noise()) * tokens, 0.3 + 0.1 * rng.normal(size=n)
-    gold, arm = (beta0 + (part * opens + noise()) * tokens for part in (1, 0.5))
-    share = contrast(arm, beta0, tokens, groups, gap=(beta0, gold))
-    change = contrast(beta0 + (0.01 + noise()) * tokens, beta0, tokens, groups)
-    told = inside(change.low, 0.01, change.high)
-    return {"recovered": inside(share.low, 0.5, share.high), "retain_change": told}
+    def nll(mean: float, share: float) -> list[Doubles]:
+        """Return the NLL (S, n) under beta 0, gold and models that go a share of the way."""
+        beta0, opens = (3 + noise()) * tokens, mean + 0.1 * rng.normal(size=n)
+        return [beta0, *(beta0 + (at * opens + noise()) * tokens for at in (1, share))]
+
+    beta0, gold, arm = of_forget = nll(gap, 0.5)
+    changed = beta0 + (0.01 + noise()) * tokens
+    start, end, model = np.concatenate([of_forget, nll(0.4 * gap, 0.8)], axis=-1)
+    both, forget = (np.tile(tokens, 2), np.tile(groups, 2)), np.arange(2 * n) < n
+    effects = {
+        "recovered": (0.5, contrast(arm, beta0, tokens, groups, gap=(beta0, gold))),
+        "retain_change": (0.01, contrast(changed, beta0, tokens, groups)),
+        "recovered_net": (0.3, contrast(model, start, *both, forget=forget, gap=(start, end))),
+        "to_beta0": (gap / 2, contrast(arm, beta0, tokens, groups)),
+        "to_gold": (-gap / 2, contrast(arm, gold, tokens, groups)),
+    }
+    return {name: inside(told.low, true, told.high) for name, (true, told) in effects.items()}
 
 
-def sweep(seeds: int, rng: np.random.Generator) -> Results:
+def sweep(seeds: int, rng: Rng) -> Results:
     """Cross half of the gap at 0.4 by a selector and at 0.6 by chance, with seeds that differ, also
-    by a common part; the excess of relearning is a mean over seeds."""
+    by a common part; the excess of relearning is a mean over seeds. Half of the deep gap of texts
+    that differ is crossed at 0.4, too."""
     beta, common = np.linspace(0, 1, 6), rng.normal(size=seeds)
 
     def curves(at: float) -> Doubles:
@@ -196,7 +228,70 @@ def sweep(seeds: int, rng: np.random.Generator) -> Results:
     ends = (saving_columns(own, chance).get(f"saving_vs_random_{end}") for end in ("low", "high"))
     low, high = interval(0.1 + 0.02 * rng.normal(size=seeds))
     spared, excess = inside(next(ends), 1 / 3, next(ends)), inside(low, 0.1, high)
-    return {"half_gap": inside(own.low, 0.4, own.high), "saving": spared, "excess": excess}
+    tokens, opens = rng.integers(8, 30, 80).astype(float), DEEP * (1 + rng.normal(size=80))
+
+    def nll(share: float) -> Doubles:
+        learned = share + 0.05 * rng.normal(size=(seeds, 1))
+        return np.asarray((3 + learned * opens + 0.03 * rng.normal(size=(seeds, 80))) * tokens)
+
+    models = np.array([nll(min(at / 0.8, 1.0)) for at in beta])
+    deep = deep_curve(beta, models, (models[0], models[-1]), (tokens, None), 0.5)[1]
+    told = inside(deep.get("deep_budget_low"), 0.4, deep.get("deep_budget_high"))
+    half_gap = inside(own.low, 0.4, own.high)
+    return {"half_gap": half_gap, "saving": spared, "excess": excess, "deep_budget": told}
+
+
+def recognize(seeds: int, rng: Rng) -> Results:
+    """Recognize 200 members, whose scores models raise by half of the spread of texts, more or less
+    by seed, beside gold models, which know nothing of them."""
+    member, easy = np.arange(400) < 200, rng.normal(size=400)
+    gold, model = easy + 0.3 * rng.normal(size=(2, seeds, 400))
+    model += (0.5 + 0.1 * rng.normal(size=(seeds, 1))) * member
+    outside, within = 1 + 0.3**2, 1 + 0.3**2 + 0.1**2  # Variances of others, and of members.
+    tpr = norm.sf(norm.isf(0.01) * np.sqrt(outside), 0.5, np.sqrt(within))
+    truth = {"auc": (norm.cdf(0.5 / np.sqrt(outside + within)), 0.5), "tpr": (tpr, 0.01)}
+    results: Results = {}
+    for measure, (true, chance) in truth.items():
+        row = compare(model, gold, np.tile(member, (seeds, 1)), ~member, measure)
+        for of, at in {"": true, "gold_": chance, "difference_": true - chance}.items():
+            results[f"{of}{measure}"] = inside(row[f"{of}low"], at, row[f"{of}high"])
+    return results
+
+
+def ask(wrong: float, rng: Rng) -> Results:
+    """Audit a list of 200 of 1,000 texts of which 80% are of the domain, as are 5% of 3,000 retain
+    texts, by 100 answers of two readers, who each get a share ``wrong``."""
+    source = np.repeat([1, 2], [1000, 3000])
+    domain = rng.random(4000) < np.where(source == 1, 0.8, 0.05)
+    place = -rng.normal(1.0 * domain)
+    source[np.argsort(place[:1000])[:200]] = 0
+    likely = np.where(source == 2, auditing.RETAIN_TEXT, auditing.FORGET_TEXT)
+    codes, listed = auditing.stratify(source, place), source == 0
+    of_texts = pd.DataFrame({"texts": 1, "likely": likely, "listed": listed})
+    strata = of_texts.groupby(codes).agg({"texts": "sum", "likely": "mean", "listed": "first"})
+    read = auditing.draw_sample(codes, auditing.allocate(strata, 100), rng)
+    said = domain[read] ^ (rng.random((2, len(read))) < wrong)
+    merged = auditing.merge(pd.DataFrame(np.where(said.T, YES, NO)), 2)
+    every = (merged.notna(), merged == YES, merged == auditing.UNSURE)
+    answers = np.array([np.bincount(codes[read], which, len(strata)) for which in every])
+    told = auditing.estimate(strata, answers, rng)
+    truth = {"precision": domain[listed].mean(), "recall": domain[listed].sum() / domain.sum()}
+    truth |= {"before": domain.mean(), "after": domain[~listed].mean()}
+    return {name: inside(told[name][1], true, told[name][2]) for name, true in truth.items()}
+
+
+def estimate(of_domain: float, rng: Rng) -> Results:
+    """Estimate the share of a domain in a corpus of 2,000 texts, by 100 examples and 300 texts to
+    keep, both drawn at random, and the precision and the recall of its first 200 texts."""
+    domain = np.r_[np.ones(100), rng.random(2000) < of_domain, np.zeros(300)].astype(bool)
+    number = np.arange(2400)
+    masks = number < 100, (number >= 100) & (number < 2100), number >= 2100
+    corpus = Corpus(number.astype(str).astype(object), rng.normal(2.0 * domain), *masks)
+    first = corpus.order[:200]
+    truth = domain[masks[1]].mean(), domain[first].mean(), norm.sf(corpus.score[first[-1]], 2.0)
+    told = zip(truth, (corpus.share(), *corpus.list_rates(200)), strict=True)
+    holds = (inside(ends["low"], true, ends["high"]) for true, ends in told)
+    return dict(zip(("share", "precision", "recall"), holds, strict=True))
 
 
 TEXTS = {
@@ -217,32 +312,47 @@ TEXTS = {
     "wrong_10": Texts(wrong=0.1),
     "mislaid_15": Texts(mislaid=0.15),
 }
-WORLDS: dict[str, Callable[[np.random.Generator], Results]] = {
+WORLDS: dict[str, Callable[[Rng], Results]] = {
     **{name: partial(rank, world) for name, world in TEXTS.items()},
     **{"leaking": leak, "one_cluster": partial(foresee, 1.0)},
     **{"two_clusters": partial(foresee, 3.0), "seeds_5_fives": partial(retrain, 5, 5)},
     **{f"seeds_{n}": partial(retrain, n, 1) for n in (1, 2, 3, 5)},
+    **{f"seeds_{n}_draws": partial(retrain, n, 1, draws=n) for n in (2, 5)},
+    "seeds_5_one_draw": partial(retrain, 5, 1, draws=1),
+    **{f"deep_{n}": partial(retrain, n, 1, gap=DEEP) for n in (2, 5)},
+    **{f"subgroup_{n}": partial(retrain, n, 1, n=60) for n in (2, 5)},
+    "subgroup_fifteen": partial(retrain, 5, 1, n=15),
     **{f"curves_{n}": partial(sweep, n) for n in (1, 2, 5)},
+    **{f"membership_{n}": partial(recognize, n) for n in (2, 5)},
+    **{"audit": partial(ask, 0.0), "audit_errs": partial(ask, 0.02)},
+    **{"corpus": partial(estimate, 0.2), "corpus_little": partial(estimate, 0.02)},
 }
 
 
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=[*WORLDS])
+    parser.add_argument("--earlier", type=Path, help="a report with the rows of the other worlds")
     args = parser.parse_args()
     limit_threads()
     report = Report("coverage", threads=1)
-    report.value("draws", args.draws)
-    for name, draw in WORLDS.items():
+    lines = args.earlier.read_text(encoding="utf-8").splitlines() if args.earlier else []
+    rows = dict[str, float | str](line.split(" ", 1) for line in lines if line[0] != "#")
+    if rows.setdefault("draws", str(args.draws)) != str(args.draws):
+        parser.error(f"the earlier report has {rows['draws']} draws")
+    for name in args.worlds:
         results = defaultdict[str, list[bool | None]](list)
         for number in range(args.draws):
             rng = np.random.default_rng([number, zlib.crc32(name.encode())])
-            for key, holds in draw(rng).items():
+            for key, holds in WORLDS[name](rng).items():
                 results[key].append(holds)
         for key, every in results.items():
             there = [holds for holds in every if holds is not None]
-            report.value(f"{name}_{key}_given", len(there) / len(every))
-            report.value(f"{name}_{key}_holds", float(np.mean(there)) if there else "none")
+            rows[f"{name}_{key}_given"] = len(there) / len(every)
+            rows[f"{name}_{key}_holds"] = float(np.mean(there)) if there else "none"
+    for row in rows.items():
+        report.value(*row)
     report.write(args.results)
 
 

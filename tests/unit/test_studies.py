@@ -38,11 +38,15 @@ def test_scale(tmp_path: Path) -> None:
 
 
 def test_coverage(tmp_path: Path) -> None:
-    """With one seed, and where a column gives the label away, there is no interval."""
+    """With one seed, and where a column gives the label away, there is no interval; worlds that are
+    drawn again are as before, and an earlier report has the others."""
     values = values_of(tmp_path, "studies.coverage.run", "--draws", "2")
     for name in ("seeds_1_recovered", "curves_1_half_gap", "leaking_auc"):
         assert (values[f"{name}_given"], values[f"{name}_holds"]) == ("0", "none")
     assert float(values["seeds_5_retain_change_given"]) == 1
+    (report,) = tmp_path.glob("*.txt")
+    options = ("--draws", "2", "--worlds", "seeds_5", "curves_2", "--earlier", str(report))
+    assert values_of(tmp_path, "studies.coverage.run", *options) == values
 
 
 def test_theory(tmp_path: Path) -> None:
