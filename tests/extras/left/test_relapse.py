@@ -19,7 +19,7 @@ from tests.support.stage_files import command
 GRID: dict[str, Any] = {
     "datasets": ["alpha"],
     "models": ["small", "ready"],
-    "seeds": [0, 1],
+    "seeds": [0, 1, 2],
     "selectors": ["random", "mamushi"],
     "unlearners": ["neggrad_plus"],
     "budgets": [0.2],

@@ -33,6 +33,10 @@ NOT_RAKED = "too few held-out texts"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
 ONE_SEED = "one seed: training again may change as much"
+TWO_SEEDS = "two seeds: too few for an interval of a share"
+FEWEST_SEEDS = (2, 3)
+"""Seeds below which a difference, and a share of the gap, has no interval: of two it held 0.71 to
+0.89."""
 OVERSHOOTS = "overshoots"
 
 
@@ -106,8 +110,8 @@ def contrast(
     several models of a seed; ``tokens`` (n,); ``groups`` (n,) codes of texts that are not
     independent. With the ``gap``, beta 0 and gold (S, n), it is a share of the difference of their
     means, and has Fieller's interval. ``pooled`` are a variance over seeds of the difference in
-    nats and its degrees of freedom, in the place of its own. One seed has no interval and no p:
-    over texts alone, ``of_texts``, it is about these very models and no others.
+    nats and its degrees of freedom, in the place of its own. One seed, or two of a share, has no
+    interval and no p: over texts alone, ``of_texts``, it is about these very models and no others.
     """
     domains = [np.full(len(tokens), True)] if forget is None else [forget, ~forget]
     if not all(inside.any() for inside in domains):
@@ -157,8 +161,8 @@ def contrast(
         ends = fieller(means, error, quantile)
     if ends is None:
         return Effect(np.nan, reason=NO_GAP)
-    if len(nll_a) == 1 and not of_texts:
-        return Effect(estimate, reason=ONE_SEED)
+    if len(nll_a) < FEWEST_SEEDS[gap is not None] and not of_texts:
+        return Effect(estimate, reason=ONE_SEED if len(nll_a) == 1 else TWO_SEEDS)
     p = _level_at(abs(float(means[0] / root)), share, seed_freedom, text_freedom)
     return Effect(estimate, *ends, p)
 

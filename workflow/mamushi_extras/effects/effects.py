@@ -27,7 +27,7 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN
 from mamushi.io.tables import ranked as ranked_texts
 from mamushi_extras.effects.cohort import Cohort, Rows, cohorts
-from mamushi_extras.effects.contrasts import ONE_SEED, holm, pooled_variance
+from mamushi_extras.effects.contrasts import ONE_SEED, TWO_SEEDS, holm, pooled_variance
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
 
 _Row = dict[str, Any]
@@ -202,5 +202,9 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
                     row["listed"] = float(both.mean() / inside.sum())
                     row["of_list"] = float((both / size).mean()) if size.all() else None
                 share = cohort.contrast(rows, nll, start, (start, gold))
-                row |= share.columns("recovered") if share.reason in (None, ONE_SEED) else {}
+                row |= (
+                    share.columns("recovered")
+                    if share.reason in (None, ONE_SEED, TWO_SEEDS)
+                    else {}
+                )
             yield row
