@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from mamushi.evaluation.masking import mask
-from mamushi_extras.pages.ranking_page import page_texts, ranking_html
+from mamushi_extras.pages.ranking_page import page_texts, render
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
@@ -18,9 +18,8 @@ def embedded(html: str) -> dict[str, Any]:
 
 def test_no_text_adds_markup() -> None:
     texts = {"a": EVIL, "<b>": "$data ${x} \x00 \u2028 &lt;", "c": "\\u003c"}
-    html = ranking_html(
-        EVIL, {**page_texts([*texts], [*texts.values()]), "provenance": {EVIL: EVIL}}
-    )
+    data = {**page_texts([*texts], [*texts.values()]), "provenance": {EVIL: EVIL}}
+    html = render("page", title=EVIL, data=data)
     assert html.count("<script") == html.count("</script>") == 2
     assert "<!--" not in html
     assert "<img" not in html

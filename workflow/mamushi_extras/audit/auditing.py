@@ -91,10 +91,9 @@ def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) ->
         do = "name another folder in --out, or remove this one with its answers"
         raise UserError("another audit is there", where=to, do=do)
     data = {"audit": fingerprint(audit), **ranking_page.page_texts(ids, shown)}
-    written = {"script": (PAGE / "audit.js").read_text(encoding="utf-8"), "question": question}
-    written |= {"title": f"Audit of {place['dataset']}", "data": ranking_page.json_in_html(data)}
+    values = {"title": f"Audit of {place['dataset']}", "question": question, "data": data}
     write_json(to, audit)
-    write_text(page, ranking_page.render("audit", PAGE, after="page", **written))
+    write_text(page, ranking_page.render("audit", PAGE, after="page", **values))
     print(f"{len(drawn):,} of {len(texts):,} texts are drawn")
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     print(f"next: mamushi audit --merge answers-NAME.json --out {folder}")

@@ -6,7 +6,7 @@ Texts come in as JSON in which no ``<`` is left, and reach the screen as text no
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,13 +23,6 @@ def page_texts(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     return {"ids": ids, "texts": masked, "unmasked": unmasked}
 
 
-def ranking_html(title: str, data: Mapping[str, Any]) -> str:
-    """Return the HTML of a page that shows ``data``: self-contained, without requests. Neither
-    ``title`` nor anything in ``data`` can add markup to it."""
-    script = (PAGE_FOLDER / "page.js").read_text(encoding="utf-8")
-    return render("page", title=title, script=script, data=json_in_html(data))
-
-
 def json_in_html(value: Any) -> str:
     """Return JSON that can stand in a ``<script>``: with every ``<`` escaped nothing in it ends the
     element or opens a comment.
@@ -41,10 +34,13 @@ def json_in_html(value: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def render(name: str, folder: Path = PAGE_FOLDER, *, after: str = "", **values: Any) -> str:
+def render(
+    name: str, folder: Path = PAGE_FOLDER, *, after: str = "", data: Any = None, **values: Any
+) -> str:
     """Fill in the template ``name`` of a ``folder``, with the style sheet beside it, below that of
-    the page ``after`` of this room. Its filter ``source`` gives what allows an inline element in a
-    Content Security Policy."""
+    the page ``after`` of this room, and with the script that shows the ``data``, if there are any.
+    The page makes no requests, and nothing in the data or the values can add markup to it. The
+    filter ``source`` gives what allows an inline element in a Content Security Policy."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     env = Environment(
@@ -61,4 +57,7 @@ def render(name: str, folder: Path = PAGE_FOLDER, *, after: str = "", **values: 
     )
     sheets = [*([PAGE_FOLDER / f"{after}.css"] if after else []), folder / f"{name}.css"]
     style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    if data is not None:
+        values["script"] = (folder / f"{name}.js").read_text(encoding="utf-8")
+        values["data"] = json_in_html(data)
     return env.get_template(f"{name}.html").render(style=style, **values)

@@ -44,7 +44,7 @@ def ranking(
     from mamushi.io.files import read_json, write_text
     from mamushi.io.tables import read_table
     from mamushi.selection.removals import read_texts_of
-    from mamushi_extras.pages.ranking_page import page_texts, ranking_html
+    from mamushi_extras.pages.ranking_page import page_texts, render
 
     refits_of = {path.stem: path for path in refits}
     selectors, rows = list[dict[str, Any]](), np.empty(0, np.int64)
@@ -69,4 +69,4 @@ def ranking(
         **page_texts(shown, read_texts_of(examples, shown)),
     }
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
-    write_text(out, ranking_html(title, data))
+    write_text(out, render("page", title=title, data=data))
