@@ -28,7 +28,7 @@ def texts(
 ) -> tuple[Population, np.random.Generator]:
     rng = np.random.default_rng(seed)
     ratio = rng.normal(0.5, 1.2, n)
-    return Population.of(ratio, ratio + noise * rng.normal(size=n), pi1), rng
+    return Population(ratio, ratio + noise * rng.normal(size=n), pi1), rng
 
 
 def test_texts_are_two_distributions_and_their_divergences_those_of_the_definition() -> None:
@@ -56,7 +56,7 @@ def test_every_statement_holds_in_every_world(place: str, name: str, estimate: s
         "constant": np.zeros(len(ratio)),
         "exact": ratio,
     }
-    population = Population.of(ratio[forget], guesses[estimate][forget], float(forget.mean()))
+    population = Population(ratio[forget], guesses[estimate][forget], float(forget.mean()))
     rows = theory_rows(population, [0.0, 0.25, 0.5, 1.0])
     assert [row["statement"] for row in rows] == [*STATEMENTS, *AT_A_BUDGET, *AT_A_BUDGET]
     assert all(row["holds"] for row in rows), [row for row in rows if not row["holds"]]
@@ -113,7 +113,7 @@ def test_the_simplified_corollary_needs_the_factor_of_the_priors() -> None:
     ratio = np.linspace(-4, 4, n)
     estimate = ratio.copy()
     estimate[:200], estimate[-200:] = ratio[-200:], ratio[:200]
-    population = Population.of(ratio, estimate, pi1)
+    population = Population(ratio, estimate, pi1)
     best, chosen = population.top(population.ratio, 1800), population.top(estimate, 1800)
     lost = population.divergences(chosen)[1] - population.divergences(best)[1]
     # The threshold is the same, and l* has the density 1/8 wherever it has one.

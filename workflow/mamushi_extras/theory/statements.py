@@ -9,10 +9,9 @@ number for which that holds, and the bound the least over delta, the theorem's t
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -31,36 +30,19 @@ ROUNDING_ERROR = 1e-9
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
 class Population:
-    """Forget texts: l (n,), its estimate lhat (n,) within [-B, B], and the share pi1 of the forget
-    domain in what is trained on. Masses are ``p2`` (n,) and those of the forget domain 1/n."""
+    """Forget texts: l (n,) and its estimate lhat (n,), both shifted so that p2 sums to 1, and the
+    share pi1 of the forget domain in what is trained on. Masses are ``p2`` (n,) and those of the
+    forget domain 1/n. The ``bound`` B is the largest |l|: the estimate is clipped there, as Lemma
+    "BCE regret to L1" asks. The ``error`` a is the mean |lhat - l| under p1."""
 
-    ratio: Doubles
-    estimate: Doubles
-    pi1: float
-
-    @classmethod
-    def of(cls, ratio: Doubles, estimate: Doubles, pi1: float) -> Self:
-        """Return texts with these log ratios, both shifted so that p2 sums to 1; the estimate is
-        clipped at B, as Lemma "BCE regret to L1" asks."""
+    def __init__(self, ratio: Doubles, estimate: Doubles, pi1: float) -> None:
         shift = math.log(np.exp(-ratio).mean())
-        bound = float(np.abs(ratio + shift).max())
-        return cls(ratio + shift, np.clip(estimate + shift, -bound, bound), pi1)
-
-    @property
-    def p2(self) -> Doubles:
-        return np.asarray(np.exp(-self.ratio) / len(self.ratio))
-
-    @property
-    def bound(self) -> float:
-        """Return B, the largest |l|."""
-        return float(np.abs(self.ratio).max())
-
-    @property
-    def error(self) -> float:
-        """Return a, the mean |lhat - l| under p1."""
-        return float(np.abs(self.estimate - self.ratio).mean())
+        self.ratio, self.pi1 = ratio + shift, pi1
+        self.bound = float(np.abs(self.ratio).max())
+        self.estimate = np.clip(estimate + shift, -self.bound, self.bound)
+        self.error = float(np.abs(self.estimate - self.ratio).mean())
+        self.p2 = np.exp(-self.ratio) / len(ratio)
 
     def divergences(self, removed: Mask) -> Doubles:
         """Return KL(p1 || p_-S) and KL(p2 || p_-S) of sets S, ``removed`` (..., n), as (2, ...):
@@ -90,7 +72,7 @@ def tables(
             continue
         forget = np.array(estimate["domain"].to_pylist()) == FORGET
         log_ratio = np.asarray(estimate["log_ratio"].to_numpy(), dtype=np.float64)
-        texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
+        texts = Population(ratio[forget], log_ratio[forget], float(forget.mean()))
         rows += [{**cell, "selector": selector, **row} for row in theory_rows(texts, budgets)]
     return {THEORY: rows}
 
@@ -115,7 +97,7 @@ def draw_few(population: Population) -> Population:
     """Return ``FEW`` of the texts, at even ranks of l, as a population of their own."""
     order = np.argsort(population.ratio, kind="stable")
     places = order[np.unique(np.linspace(0, len(order) - 1, FEW).round().astype(np.int64))]
-    return Population.of(population.ratio[places], population.estimate[places], population.pi1)
+    return Population(population.ratio[places], population.estimate[places], population.pi1)
 
 
 def _all_sets(population: Population) -> Iterator[_Row]:
