@@ -137,15 +137,7 @@ def setting(source: str | Callable[..., Any], default: Any = ...) -> Any:
     """Return a field of settings: the value of a key of the configuration, by its dotted path with
     wildcards in braces, or what a function makes of the configuration and the wildcards that it
     names. ``default`` is for settings as they are written by hand."""
-
-    def read(config: Config, wildcards: Mapping[str, Any]) -> Any:
-        if isinstance(source, str):
-            # A name may have a dot in it.
-            return reduce(getitem, [step.format(**wildcards) for step in source.split(".")], config)
-        names = inspect.signature(source).parameters.keys() & wildcards.keys()
-        return source(config, **{name: wildcards[name] for name in names})
-
-    return Field(default, json_schema_extra={"read": read})  # type: ignore[dict-item]
+    return Field(default, json_schema_extra={"source": source})  # type: ignore[dict-item]
 
 
 class Settings(Section):
@@ -162,6 +154,11 @@ class Settings(Section):
         settings = dict(wildcards)
         for name, field in cls.model_fields.items():
             extra: Any = field.json_schema_extra or {}
-            if "read" in extra:
-                settings[name] = extra["read"](config, wildcards)
+            if isinstance(source := extra.get("source"), str):
+                # A name may have a dot in it.
+                steps = [step.format(**wildcards) for step in source.split(".")]
+                settings[name] = reduce(getitem, steps, config)
+            elif source:
+                names = inspect.signature(source).parameters.keys() & wildcards.keys()
+                settings[name] = source(config, **{key: wildcards[key] for key in names})
         return cls.model_validate(settings, extra="ignore")
