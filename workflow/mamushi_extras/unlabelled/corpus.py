@@ -25,7 +25,7 @@ from mamushi.selection.removals import digest_of_ids
 from mamushi_extras.audit.adds import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
-from mamushi_extras.unlabelled.share import ERROR, FAIR, DomainShare, Tilt, count_bounds, share
+from mamushi_extras.unlabelled.share import ERROR, FAIR, Tilt, count_bounds, share
 
 ShareInterval = dict[str, float | None]
 ENDS = ("estimate", "low", "high")
@@ -68,30 +68,19 @@ class Corpus:
         self.certain: Mask = self.examples & self.inside & is_sure
         asked = np.logical_and(self.answered, not self.hits)
         self.unknown: Mask = (self.inside & ~self.examples) | asked
+        # Places of the corpus texts: the certain ones, then by score, ties by id.
+        order = np.lexsort((self.ids.astype(np.str_), -self.score, ~self.certain))
+        self.order: NDArray[np.int64] = order[self.inside[order]]
+        # The share of the domain in the unknown texts, and the ratio of the domain to these.
+        masks = self.sample, self.unknown, self.keep_sample
+        examples, unknown, to_keep = (self.score[mask] for mask in masks)
+        fair, alone = () if self.hits else self.fair, [*map(self.effective_share, masks)]
+        self.unknown_share = share(examples, unknown, to_keep, alone, fair)
+        self.ratio = Tilt.fit(examples, unknown, self.unknown_share.estimate)
 
     def effective_share(self, mask: Mask) -> float:
         """Return what share of these texts says as much as all, see ``groups.effective_share``."""
         return effective_share(None if self.groups is None else self.groups[mask])
-
-    @cached_property
-    def order(self) -> NDArray[np.int64]:
-        """Return the places of the corpus texts: the certain ones, then by score, ties by id."""
-        order = np.lexsort((self.ids.astype(np.str_), -self.score, ~self.certain))
-        return order[self.inside[order]]
-
-    @cached_property
-    def unknown_share(self) -> DomainShare:
-        """Estimate the share of the domain in the unknown texts."""
-        masks = self.sample, self.unknown, self.keep_sample
-        examples, unknown, to_keep = (self.score[mask] for mask in masks)
-        fair = () if self.hits else self.fair
-        return share(examples, unknown, to_keep, [*map(self.effective_share, masks)], fair)
-
-    @cached_property
-    def ratio(self) -> Tilt:
-        """Fit the ratio of the domain to the unknown texts."""
-        share = self.unknown_share.estimate
-        return Tilt.fit(self.score[self.sample], self.score[self.unknown], share)
 
     @cached_property
     def posterior(self) -> Doubles:
