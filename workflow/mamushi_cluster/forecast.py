@@ -106,11 +106,12 @@ def _llama_size(parameters: float, source: str) -> Size:
 
 
 def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, float]]:
-    """Return the texts of a dataset by section and domain: as its card counts them, else from its
-    sizes, what is published of it, or how large its files are."""
+    """Return the texts of a dataset by section and domain: as its card counts them, of which a seed
+    may draw some, else from its sizes, what is published of it, or how large its files are."""
     definition, card = config["datasets"][dataset], Path(paths.DATA_CARD.format(dataset=dataset))
     if card.is_file():
-        return dict(read_json(card)["counts"]["sections"])
+        counts, most = read_json(card)["counts"]["sections"], definition.get("draws", {})
+        return {s: {d: min(n, most.get(d) or n) for d, n in counts[s].items()} for s in counts}
     if definition.get("sizes"):
         return dict(definition["sizes"])
     about = PUBLISHED["datasets"].get(definition["kind"], {"forget": UNKNOWN_FORGET})

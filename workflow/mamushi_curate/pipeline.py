@@ -231,13 +231,14 @@ def likely_budget(cell: Mapping[str, Any], selector: str, root: Path = paths.RES
 
 def fits_one_process(how: _run.How, config: Mapping[str, Any]) -> bool:
     """Tell whether the grid of a configuration is one cell, whose model is not to be trained or
-    divided, and nothing is asked of Snakemake."""
+    divided and whose texts are not drawn, and nothing is asked of Snakemake."""
     if how.snakemake_args or how.profile != _run.How.profile or how.dry_run:
         return False
     cells, is_divided = [*grid.cells(config["grid"])], config["execution"]["gpus_per_job"] > 1
     model = config["models"][cells[0]["model"]]
     is_ready = "embeddings" in model or (model["contaminated"] and model["base"] is None)
-    return len(cells) == 1 and is_ready and not is_divided
+    is_drawn = config["datasets"][cells[0]["dataset"]].get("draws")
+    return len(cells) == 1 and is_ready and not is_divided and not is_drawn
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas, tabular
 from mamushi.io.files import read_json
-from mamushi.io.tables import read_metadata, read_table
+from mamushi.io.tables import examples_file, read_metadata, read_table
 from mamushi.registry import additions
 from mamushi.selection.removals import digest_of_ids
 from mamushi.unlearning.removal import OURS, columns_of, read_ids
@@ -81,13 +81,16 @@ class Removal:
     def of_run(self, name: str) -> Path:
         """Return a table of its run: `examples` or `duplicates`. Raises ``UserError`` for a list
         away from its run, and for a file that is not the one that it was made from."""
-        pattern = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}[name]
-        path = None if self.place is None else paths.under(pattern=pattern, **self.place)
+        digest, path = self.made_from.get(name), None
+        if self.place is not None:
+            path = paths.under(pattern=paths.DUPLICATES, **self.place)
+            if name == "examples":
+                path = examples_file(digest=digest, **self.place)
         if path is None or not path.is_file():
             do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
             problem = "no run lies around it, whose texts could be searched"
             raise UserError(problem, where=self.path, do=do)
-        if digests.of(path) != self.made_from.get(name):
+        if digests.of(path) != digest:
             do = "put the file of this run back, or rank again"
             raise UserError(f"is of another run than {self.path}", where=path, do=do)
         return path

@@ -143,6 +143,11 @@ def on_gpu(work, **others):
     }
 
 
+def texts_of_seed(wildcards):
+    """The texts of a dataset, or those that the seed draws where each seed draws its own."""
+    return paths.DRAWN if DATASETS[wildcards.dataset].get("draws") else paths.EXAMPLES
+
+
 def refits_of(*names):
     """The refits of these selectors, or of that of the wildcards; none of what is not refitted."""
 

@@ -3,7 +3,7 @@
 rule embed:
     input:
         **arm_files("model_card", "tokens", "trained", arm="contaminated"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         out=paths.EMBEDDINGS,
     log:

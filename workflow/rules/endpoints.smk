@@ -4,7 +4,7 @@
 rule endpoint:
     input:
         **arm_files("model_card", "tokens", arm="{role}"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         **trained_files("{role}", is_kept=True),
     log:

@@ -2,7 +2,7 @@
 rule evaluate:
     input:
         **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         out=paths.PERPLEXITY,
         nll=paths.NLL,

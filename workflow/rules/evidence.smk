@@ -4,7 +4,7 @@
 
 rule calibrate:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         embeddings=paths.EMBEDDINGS,
         scores=paths.SCORES.replace("{selector}", RATIO),
         refits=refits_of(RATIO),
@@ -27,7 +27,7 @@ rule calibrate:
 
 rule frontier:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", RATIO),
         refits=refits_of(RATIO),

@@ -2,7 +2,7 @@
 rule retrain:
     input:
         **arm_files("model_card", "tokens", "removal", "spans", arm=arms.RETRAINED),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         **trained_files(arms.RETRAINED),
     log:

@@ -6,7 +6,7 @@
 rule score:
     input:
         base=lambda wildcards: base_of(wildcards, paths.SCORES),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         embeddings=paths.EMBEDDINGS,
     output:
         out=paths.SCORES,
@@ -31,7 +31,7 @@ rule score:
 rule refits:
     input:
         base=lambda wildcards: base_of(wildcards, paths.REFITS),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         embeddings=paths.EMBEDDINGS,
     output:
         out=paths.REFITS,
@@ -54,7 +54,7 @@ rule refits:
 # The product: the ids to remove at a budget, and the copies of their texts.
 rule remove:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         scores=paths.SCORES,
         duplicates=paths.DUPLICATES,
     output:
@@ -74,7 +74,7 @@ rule remove:
 
 rule stability:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         duplicates=paths.DUPLICATES,
         scores=paths.SCORES,
         ranked=[],
@@ -100,7 +100,7 @@ rule stability:
 # of its outputs have to be asked for: with one that is missing, no change of the job is looked for.
 rule manifests:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         scores=paths.SCORES,
         calibrated=paths.CALIBRATED,
         stability=paths.STABILITY,

@@ -6,7 +6,7 @@ OF_UNLEARNING = ("model_card", "tokens", "trained", "removal", "spans")
 rule unlearn:
     input:
         **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         **trained_files(arms.UNLEARNED),
     log:
@@ -32,7 +32,7 @@ rule unlearn:
 use rule unlearn as unlearn_whole with:
     input:
         **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED_WHOLE),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         **trained_files(arms.UNLEARNED_WHOLE),
     log:

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from mamushi.data.labels import TextProperties
 from mamushi.io import paths, schemas
-from mamushi.io.files import write_json
+from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import write_table
 from mamushi_extras.effects.contrasts import FEWEST_GROUPS, NO_TEXTS, ONE_SEED
 from mamushi_extras.effects.effects import groups, tables
@@ -70,7 +72,8 @@ def write_run(folder: Path, seeds: range) -> None:
             raked = pa.array(sampled, mask=np.isnan(sampled))
             columns = {"id": ids, "tokens": tokens, "nll": nll, "deep": raked}
             write_table(paths.under(folder, paths.NLL, **at), schemas.NLL, columns)
-            card = {"steps": 60, "settings": {"training": {"steps": "aligned"}}}
+            card: dict[str, Any] = {"steps": 60, "settings": {"training": {"steps": "aligned"}}}
+            card["inputs"] = {"examples": sha256(examples)}
             write_json(paths.under(folder, paths.CARD, **at), card)
         # One seed lists 18 of `a` and 2 of `b`, the next 15 and 5.
         listed = [*names[: 18 - 3 * seed], *names[30 : 32 + 3 * seed]]
@@ -185,3 +188,19 @@ def test_who_pays_and_who_is_listed(tmp_path: Path) -> None:
     # None of those that are ranked has this value.
     assert shares["forget", "label_few", "0"] == (0, None, None)
     assert {of_list for key, of_list in shares.items() if key[0] == "retain"} == {(None,) * 3}
+
+
+def test_of_a_list_counts_what_its_own_seed_has_drawn(tmp_path: Path) -> None:
+    write_run(tmp_path, range(2))
+    pool = pq.read_table(paths.under(tmp_path, paths.EXAMPLES, dataset="d"))
+    # Ten texts of `a`, and five of `b`, that are on no list.
+    for seed, left_out in enumerate([range(18, 28), range(35, 40)]):
+        drawn = paths.under(tmp_path, paths.DRAWN, dataset="d", seed=seed)
+        gone = pa.array([f"r{i:02d}" for i in left_out])
+        write_table(drawn, schemas.EXAMPLES, pool.filter(pc.invert(pc.is_in(pool["id"], gone))))
+        card = paths.under(tmp_path, paths.CARD, **AT, seed=seed, arm="gold")
+        write_json(card, read_json(card) | {"inputs": {"examples": sha256(drawn)}})
+    table = made(tmp_path, range(2))[1]
+    shares = {row["value"]: (row["ranked"], row["listed"]) for row in table if "listed" in row}
+    assert shares["a"] == (25, pytest.approx(16.5 / 25))
+    assert shares["b"] == (8, pytest.approx(3.5 / 7.5))

@@ -145,7 +145,7 @@ STATED: list[tuple[str, Any, str]] = [
 UNSTATED = [
     *("data/split_seed", "data/near_duplicates", "data/shingle_words", "data/max_characters"),
     *("datasets/*/kind", "datasets/*/path", "models/*/revision"),
-    "datasets/*/windows",
+    *("datasets/*/windows", "datasets/*/draws"),
     *("models/*/contaminated", "models/*/base", "training/betas", "training/epsilon"),
     *("training/weight_decay", "training/schedule", "training/warmup_steps"),
     *("training/gradient_clip", "training/precision", "training/lora/*", "embedding/pooling"),

@@ -29,7 +29,7 @@ class MainGrid(Section):
 
     datasets: Names = Field(description="Datasets by name.")
     models: Names = Field(description="Models by name.")
-    seeds: Seeds = key([0, 1, 2, 3, 4], "Drive training, folds and random selection, no split.")
+    seeds: Seeds = key([0, 1, 2, 3, 4], "Drive training, folds, random selection, draws; no split.")
     budgets: Budgets = key(TENTHS, "Shares of the forget set to remove, beside 0 and 1.")
     selectors: Names = key(SELECTORS, "Selectors by name.")
 

@@ -14,6 +14,7 @@ DATA = "results/data/{dataset}"
 EXAMPLES = DATA + "/examples.parquet"  # cleaned texts with domain and section
 DUPLICATES = DATA + "/duplicates.parquet"  # copies and cross-posts
 DATA_CARD = DATA + "/card.json"  # digests and counts
+DRAWN = DATA + "/seed{seed}/examples.parquet"  # those that a seed draws
 TOKENS = DATA + "/tokens/{model}.parquet"  # token ids
 FETCHED = "results/remote/{place}/.fetched.json"  # where a copy comes from, and its digests
 BASE = "results/base/{model}"

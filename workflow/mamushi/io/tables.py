@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.io import schemas
+from mamushi.io import digests, paths, schemas
 from mamushi.io.columns import Table
 from mamushi.io.domains import *  # noqa: F403
 from mamushi.io.files import atomic, reading
@@ -104,6 +104,14 @@ def _open_checked(path: str | Path, kind: Table | None = None) -> Iterator[pq.Pa
             if field.name not in stored.names or stored.field(field.name).type != field.type:
                 raise ValueError(f"{field.name!r} should be {field.type}")
         yield file
+
+
+def examples_file(root: str | Path, digest: str | None, **cell: Any) -> Path:
+    """Return the examples that a cell has read, by their digest: those that its seed has drawn, or
+    else those of the dataset."""
+    drawn = paths.under(root, paths.DRAWN, **cell)
+    is_drawn = drawn.is_file() and digests.of(drawn) == digest
+    return drawn if is_drawn else paths.under(root, paths.EXAMPLES, **cell)
 
 
 def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:

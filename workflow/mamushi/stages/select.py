@@ -131,9 +131,11 @@ def remove(
     copies = parquet.read_table(duplicates, schemas.DUPLICATES)
     about = parquet.read_metadata(duplicates)
     ranked = parquet.read_metadata(scores)["provenance"]["inputs"]["examples"]
-    read = {duplicates: about["examples"], examples: job.origin["inputs"]["examples"]}
-    for path, digest in read.items():
-        if digest != ranked:
+    # Duplicates are beside all of which a seed may have drawn some.
+    pool = parquet.read_metadata(examples).get("drawn", job.origin)["inputs"]["examples"]
+    read = job.origin["inputs"]["examples"]
+    for path, digest, of in ((examples, read, ranked), (duplicates, about["examples"], pool)):
+        if digest != of:
             raise other_examples(path, scores)
     # Empty where the budget is less than one text, as one between two budgets of a sweep may be.
     table = removal_list(ranking, copies, budget_of(settings.beta, ranking))

@@ -41,6 +41,9 @@ def run(
     configfiles = _run.run_configs(configfile, how.profile)
     changes = {"grid": {"selectors": selector}} if selector else {}
     config = _run.check(configfiles, changes)
+    is_drawn = any(config["datasets"][name].get("draws") for name in config["grid"]["datasets"])
+    if texts is not None and is_drawn:
+        raise UserError("seeds draw their texts", where="--texts", do="give --budget")
     tokens = grid_selectors(config, tokens=True)
     if tokens and selector:
         raise UserError(f"{tokens[0]} ranks tokens and lists no text", where="--selector")

@@ -5,7 +5,7 @@ from mamushi_curate.vectors.stages import vector_files
 rule import_embeddings:
     input:
         vectors=ancient(lambda wildcards: vector_files(MODELS[wildcards.model])),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         duplicates=paths.DUPLICATES,
     output:
         out=paths.EMBEDDINGS,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mamushi.data.labels import TextProperties, read_texts
 from mamushi.evaluation.intervals import Floats
 from mamushi.io import paths, schemas
-from mamushi.io.tables import FORGET, read_table
+from mamushi.io.files import read_json
+from mamushi.io.tables import FORGET, examples_file, read_table
 from mamushi_extras.effects.contrasts import Effect, contrast
 
 Rows = NDArray[np.int64]
@@ -51,6 +52,13 @@ class Cohort:
         """The domains, labels and groups of the held-out texts."""
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
         return read_texts(examples, self.held_out["id"])
+
+    @cached_property
+    def examples(self) -> list[Path]:
+        """The texts of each seed, as its gold model has read them."""
+        cards = zip(self.seeds, map(read_json, self.files(paths.CARD, arm="gold")), strict=True)
+        digests = {seed: card["inputs"]["examples"] for seed, card in cards}
+        return [examples_file(self.root, digests[s], seed=s, **self.cell) for s in self.seeds]
 
     def rows(self, *domains: str, deep: bool = False) -> Rows:
         """Return the texts of domains with a token to predict; with ``deep``, those whose NLL is

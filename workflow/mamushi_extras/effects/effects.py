@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -178,8 +179,12 @@ def _group_values(texts: TextProperties, like: TextProperties) -> dict[str, NDAr
 def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str]) -> Iterator[_Row]:
     """Yield the rows of ``subgroups`` of a dataset and model."""
     examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
-    texts = ranked_texts(examples)
-    ids = texts["id"].filter(pc.equal(texts["domain"], FORGET))
+    of_seeds = [
+        texts["id"].filter(pc.equal(texts["domain"], FORGET))
+        for texts in map(ranked_texts, cohort.examples)
+    ]
+    ids = pa.concat_arrays(of_seeds).unique()
+    drawn = np.array([pc.is_in(ids, of_seed) for of_seed in of_seeds])
     values = _group_values(read_texts(examples, ids), cohort.texts)
     start, gold = cohort.nll("beta0"), cohort.nll("gold")
     all_groups = [*groups(cohort.texts, cohort.held_out["tokens"].to_numpy() > 0)]
@@ -195,11 +200,12 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
             to_gold = cohort.contrast(rows, nll, gold)
             row |= to_gold.columns("to_gold") | {"withheld": to_gold.reason}
             if domain == FORGET:
-                inside = values[subgroup] == value
-                row["ranked"] = int(inside.sum())
+                inside = drawn & (values[subgroup] == value)
+                mean_ranked = inside.sum(axis=1).mean()
+                row["ranked"] = round(mean_ranked)
                 if on_list is not None and inside.any():
                     both, size = (on_list & inside).sum(axis=1), on_list.sum(axis=1)
-                    row["listed"] = float(both.mean() / inside.sum())
+                    row["listed"] = float(both.mean() / mean_ranked)
                     row["of_list"] = float((both / size).mean()) if size.all() else None
                 share = cohort.contrast(rows, nll, start, (start, gold))
                 row |= (

@@ -52,7 +52,8 @@ to_gold float64: Mean NLL per token less that of the gold standard, which remove
 to_gold_low float64?, to_gold_high float64?, withheld string?
 recovered float64?±: Of forget texts, the share of the group's own gap in held-out NLL from beta 0
     to gold that the removal recovers; null as in `effects`.
-ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
+ranked int64?: Forget texts of the group in the inference section, in the mean over seeds; null of
+    the retain domain.
 listed float64?: Share of these that the list has, a mean over seeds; null of a selector of tokens.
 of_list float64?: Share of the removal list that these make, likewise; null of an empty list.""")
 

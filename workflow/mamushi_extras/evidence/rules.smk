@@ -7,7 +7,7 @@ from mamushi_extras.evidence.stages import foreseen
 rule predict:
     input:
         **arm_files("tokens", arm="gold"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         scores=[grid.ranking_pattern(config, name) for name in foreseen(config)],
     output:
         out=paths.PREDICTED,

@@ -8,7 +8,7 @@ BY_INFLUENCE = by_influence(config)
 rule influence:
     input:
         **arm_files("model_card", "tokens", arm="contaminated"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         out=paths.INFLUENCE,
     log:
@@ -28,7 +28,7 @@ rule influence:
 
 rule influence_scores:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         embeddings=paths.EMBEDDINGS,
         influence=paths.INFLUENCE,
     output:

@@ -5,7 +5,7 @@
 rule membership:
     input:
         **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         out=paths.MEMBERSHIP,
     log:
@@ -48,7 +48,7 @@ rule task_scores:
 rule relearn:
     input:
         **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         out=paths.RELEARNING,
         texts=paths.RELEARNED,

@@ -90,8 +90,13 @@ def model_files(axes: Config, pattern: str) -> list[str]:
 def left(config: Config) -> Needs:
     """Return what all models make of single forget texts, and the lists that they are without; the
     cells, and the arms that are asked about by model."""
-    refuse(grid.hindrances(config, config["left"]))
     axes = grid.axes(config, "left")
+    drawn = [name for name in axes["datasets"] if config["datasets"][name].get("draws")]
+    one_draw = "membership asks models of all seeds about the same texts"
+    refuse(
+        grid.hindrances(config, axes)
+        + [f"datasets.{name}.draws: {one_draw}; leave it out" for name in drawn]
+    )
     files = model_files(axes, paths.MEMBERSHIP) + grid.expand(axes, paths.REMOVAL)
     return files, {"grid": axes, "arms": arms_asked(config)}
 

@@ -5,7 +5,7 @@ from mamushi_extras.lists.files import unlearned_lists
 use rule unlearn as unlearn_list with:
     input:
         **arm_files(*OF_UNLEARNING, arm=arms.LISTED),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
     output:
         **trained_files(arms.LISTED, is_kept=True),
     log:

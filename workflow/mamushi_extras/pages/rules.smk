@@ -4,7 +4,7 @@ OF_EVIDENCE.append(paths.RANKING)
 
 rule ranking:
     input:
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         # Of a corpus that nobody labelled the posterior.
         scores=lambda wildcards: expand(
             (

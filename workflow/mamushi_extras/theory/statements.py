@@ -18,7 +18,7 @@ import numpy as np
 from mamushi.evidence.frontier import Array, log_odds, phi, read_truth
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
-from mamushi.io.tables import FORGET, read_table
+from mamushi.io.tables import FORGET, examples_file, read_metadata, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import budget_size
 from mamushi_extras.theory.schemas import THEORY
@@ -67,7 +67,8 @@ def tables(
     for cell in cells:
         calibrated = paths.under(root, paths.CALIBRATED, **cell)
         estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
-        ratio = read_truth(paths.under(root, paths.EXAMPLES, **cell), estimate["id"])
+        read = read_metadata(calibrated)["provenance"]["inputs"]["examples"]
+        ratio = read_truth(examples_file(root, read, **cell), estimate["id"])
         if ratio is None:
             continue
         forget = np.array(estimate["domain"].to_pylist()) == FORGET

@@ -8,7 +8,7 @@ BY_INFLUENCE = by_influence(config)
 rule token_scores:
     input:
         **arm_files("tokens", arm="gold"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         influence=lambda wildcards: (
             paths.INFLUENCE.format(**wildcards)
             if wildcards.selector in BY_INFLUENCE
@@ -50,7 +50,7 @@ rule spans:
 rule token_manifests:
     input:
         **arm_files("tokens", arm="gold"),
-        examples=paths.EXAMPLES,
+        examples=texts_of_seed,
         duplicates=paths.DUPLICATES,
         scores=paths.TOKEN_SCORES,
     output:

@@ -16,7 +16,7 @@ def write(spans: Path, out: Path) -> None:
     from mamushi.io import digests, paths, schemas
     from mamushi.io.domains import INFERENCE
     from mamushi.io.files import atomic, read_json
-    from mamushi.io.tables import read_table
+    from mamushi.io.tables import examples_file, read_table
     from mamushi.lm.tokens import mask_spans, read_tokens
     from mamushi_extras.tokens.masks import digest_of_spans
 
@@ -25,8 +25,9 @@ def write(spans: Path, out: Path) -> None:
         do = "give results/runs/.../spans/SELECTOR/betaB.parquet"
         raise UserError("is no spans of a run", where=spans, do=do)
     manifest, rows = read_json(spans.with_suffix(".json")), read_table(spans, schemas.SPANS)
-    tokens, examples = (paths.under(pattern=p, **where) for p in (paths.TOKENS, paths.EXAMPLES))
     inputs, masks = manifest["provenance"]["inputs"], rows.to_pylist()
+    tokens = paths.under(pattern=paths.TOKENS, **where)
+    examples = examples_file(digest=inputs["examples"], **where)
     stored = [inputs["tokens"], inputs["examples"], manifest["spans_sha256"]]
     if [digests.of(tokens), digests.of(examples), digest_of_spans(masks)] != stored:
         raise UserError("is of another run than its manifest", where=spans, do="run it again")
