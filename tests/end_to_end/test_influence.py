@@ -1,4 +1,4 @@
-"""Rankings of texts and tokens by influence, through all that follows from a ranking."""
+"""Rankings by influence and by cross-entropies, through all that follows from a ranking."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -17,16 +17,17 @@ from tests.support.workflow import run
 
 pytestmark = pytest.mark.slow
 
+SELECTORS = ["influence", "token_influence", "cross_entropy", "token_cross_entropy"]
 CELL = {"dataset": DATASET, "model": MODEL, "seed": 0, "beta": "0.25"}
 
 
 def config() -> dict[str, Any]:
     found = deepcopy(small_grid.CONFIG)
-    found["grid"] |= {"budgets": [0.25], "selectors": ["random", "influence", "token_influence"]}
+    found["grid"] |= {"budgets": [0.25], "selectors": ["random", *SELECTORS]}
     frozen = {"train_input_embedding": False, "train_output_head": False, "steps": "aligned"}
     found["training"] |= {"epochs": 1, "batch_size": 16, "learning_rate": 3.0e-3, **frozen}
     found["evidence"] = {"refits": {"whole": 1}}
-    found["unlearning"] |= {"selectors": ["influence", "token_influence"], "budgets": [0.25]}
+    found["unlearning"] |= {"selectors": SELECTORS, "budgets": [0.25]}
     return found
 
 
@@ -44,19 +45,18 @@ def test_both_are_retrained_without_and_measured(folder: Path) -> None:
     assert {row["selector"] for row in table} == set(config()["grid"]["selectors"])
     assert all(row["recovered"] is not None for row in table)
     # Nothing of what saves time or goes on is left.
-    assert not [*(folder / "results/runs").rglob("influence.parquet.*")]
+    left = [*(folder / "results/runs").rglob("*.parquet.*")]
+    assert left == [] and (folder / paths.CROSS_ENTROPY.format(**CELL)).is_file()
 
 
-def test_tokens_are_unlearned_as_texts_are(folder: Path) -> None:
+@pytest.mark.parametrize("selector", SELECTORS[1::2])
+def test_tokens_are_unlearned_as_texts_are(selector: str, folder: Path) -> None:
     table = read_table(folder / paths.TABLE.format(table="half_gap"), schemas.HALF_GAP).to_pylist()
-    both = {"influence", "token_influence"}
     assert {(row["unlearner"], row["selector"]) for row in table} == {
-        (unlearner, selector) for unlearner in ("retraining", UNLEARNER) for selector in both
+        (unlearner, selector) for unlearner in ("retraining", UNLEARNER) for selector in SELECTORS
     }
-    rows = read_table(
-        folder / paths.SPANS.format(**CELL, selector="token_influence"), schemas.SPANS
-    )
-    arm = arms.unlearned(UNLEARNER, "token_influence", CELL["beta"])
+    rows = read_table(folder / paths.SPANS.format(**CELL, selector=selector), schemas.SPANS)
+    arm = arms.unlearned(UNLEARNER, selector, CELL["beta"])
     card = read_json(folder / paths.CARD.format(**CELL, arm=arm))
     # As many tokens as in the spans, of all texts that have any, and those are forget texts.
     spans = rows.to_pylist()

@@ -78,6 +78,7 @@ class Plugin:
     comparison: str | None = None  # why its lists are there for comparison alone
     retain_scores: bool = True  # whether it scores retain texts as well
     reads_texts: bool = False
+    measured: str | None = None  # the table of what a model says of tokens, by which it ranks
     derives: str | None = None  # the setting with the selector whose scores it needs
     refits: bool = True  # whether another seed makes its scores again without another training
 

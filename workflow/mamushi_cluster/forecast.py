@@ -21,6 +21,8 @@ BYTES_OF_A_TEXT, BYTES_OF_A_TOKEN, UNKNOWN_TEXTS, UNKNOWN_FORGET = 500, 4.5, 10_
 RATE = 0.266 * 989e12
 """Floating-point operations per second of an H100 from the start to the end of a fine-tune: the
 paper's share of the data sheet's, of its 105 minutes of padded texts."""
+CORE_RATE = 1e11
+"""The same of a core of a processor, half of what SmolLM2-135M has where that knows bf16."""
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
 TRAINING = ("endpoint", "retrain", "influence")
@@ -179,6 +181,11 @@ def gpu_seconds(config: Config, job: Job) -> float | None:
     return GPU_START + flop / RATE / max(1.0, job.gpus / 2)
 
 
+def core_hours(config: Config, rule: str, **wildcards: str) -> float:
+    """Return the hours that a job with a language model takes on one core of a processor."""
+    return _flop(config, Job(rule, wildcards)) / CORE_RATE / 3600
+
+
 def _flop(config: Config, job: Job) -> float:
     """Return the floating-point operations of a job with a language model."""
     rule, model, dataset = job.rule, job.wildcards["model"], job.wildcards["dataset"]
@@ -198,6 +205,15 @@ def _flop(config: Config, job: Job) -> float:
         passes = training["epochs"] + 2 * config["influence"]["points"] * (rule == "influence")
         read = tokens(section, training["max_length"], forget=1 - removed)
         return passes * read * training_flop(size, training)
+    if rule == "cross_entropy":
+        cut, is_ready = training["max_length"], config["models"][model].get("contaminated")
+        is_folded = is_ready or "contamination" not in config["datasets"][dataset]["sections"]
+        read = tokens("inference" if is_folded else "contamination", cut, forget=0)
+        if is_folded:
+            # Of each fold two models, on all others.
+            read = (config["cross_entropy"]["folds"] - 1) * (read + tokens("inference", cut))
+        passes = 2 * forward * tokens("inference", cut)
+        return passes + training["epochs"] * read * training_flop(size, training)
     if rule in UNLEARNING:
         unlearner = config["unlearners"][job.wildcards["unlearner"]]
         schedule = unlearner["training"]

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
 from mamushi_cluster import hooks
 from mamushi_cluster.commands import _run
+from mamushi_cluster.forecast import core_hours
 from mamushi_cluster.record import Record
 from mamushi_curate.vectors.stages import vector_files
 
@@ -31,6 +33,7 @@ MAKERS = {
     **{paths.SCORES: "score", paths.POSTERIOR: "posterior", paths.REFITS: "refits"},
     **{paths.REMOVAL: "remove", paths.STABILITY: "stability", paths.MANIFEST: "manifests"},
     **{paths.TOKEN_SCORES: "token-scores", paths.SPANS: "spans", paths.INFLUENCE: "influence"},
+    paths.CROSS_ENTROPY: "cross-entropy",
     **{paths.SPANS_MANIFEST: "token-manifests", paths.CALIBRATED: "calibrate"},
     **{paths.FRONTIER: "frontier", paths.PREDICTED: "predict", paths.RANKING: "ranking"},
 }
@@ -39,10 +42,13 @@ USUAL = {
     **{"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES, "card": paths.DATA_CARD},
     **{"model_card": paths.MODEL_CARD, "tokens": paths.TOKENS, "embeddings": paths.EMBEDDINGS},
     **{"scores": paths.SCORES, "posterior": paths.POSTERIOR, "stability": paths.STABILITY},
-    **{"calibrated": paths.CALIBRATED, "checks": paths.CALIBRATION, "influence": paths.INFLUENCE},
+    **{"calibrated": paths.CALIBRATED, "checks": paths.CALIBRATION},
     **{"ratio": paths.SCORES, "cache": "results/downloads/{dataset}"},
 }
 """By the name of an option that a stage needs, its file where nothing else is said."""
+
+COST = """cross-entropy trains models without a GPU: up to {hours:.1f} hours of a core. A smaller
+one is named by --judge. What is stopped goes on with the same command."""
 
 
 class Pipeline:
@@ -111,8 +117,12 @@ class Pipeline:
             name = "import-embeddings"
         elif pattern == paths.MANIFEST and self.is_corpus:
             name = "corpus-manifest"
-        elif pattern == paths.SCORES and self._is_influence(wildcards["selector"]):
-            name = "influence-scores"
+        elif pattern in (paths.SCORES, paths.TOKEN_SCORES):
+            of = selectors.kind_of(self.config, selector := wildcards["selector"])
+            if of.measured:
+                judge = self.config["selectors"][selector].get("judge")
+                self.want(of.measured, model=judge or self.cell["model"])
+                name = "measured-scores" if of.unit == "texts" else name
         own = {k: v for k, v in wildcards.items() if f"{{{k}}}" in pattern}
         at = {**self.cell, **own}
         step = (name, *at.values())
@@ -126,11 +136,8 @@ class Pipeline:
             for one in file if isinstance(file, list) else [file]:
                 of, selector = one if isinstance(one, tuple) else (one, at.get("selector"))
                 if parameter.role == "input" and of in MAKERS:
-                    self.want(of, selector=selector)
+                    self.want(of, selector=selector, model=at["model"])
         self.planned[step] = (stages()[name], at, files)
-
-    def _is_influence(self, selector: str) -> bool:
-        return selectors.kind_of(self.config, selector).name.endswith("influence")
 
     def _files(self, name: str, pattern: str, at: Mapping[str, Any]) -> dict[str, Any]:
         """Return the files of a stage that its parameters' names do not say: patterns of ``paths``,
@@ -140,7 +147,7 @@ class Pipeline:
         selector = at.get("selector", ratio)
         base = selectors.parent_of(config, selector)
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
-        is_measured = self._is_influence(selector)
+        measured = selectors.measured_table(config, selector)
         first_manifest = paths.MANIFEST.replace("{beta}", self.budgets[0])
         foreseen = stages()[name].settings.of(config, **at).selectors if name == "predict" else []
         files: dict[str, dict[str, Any]] = {
@@ -150,7 +157,7 @@ class Pipeline:
             "stability": {"ranked": paths.POSTERIOR if self.is_corpus else None},
             "manifests": {"out": manifests},
             "calibrate": {"scores": (paths.SCORES, ratio)},
-            "token-scores": {"influence": paths.INFLUENCE if is_measured else None},
+            **{key: {"measured": measured} for key in ("measured-scores", "token-scores")},
             "spans": {"scores": paths.TOKEN_SCORES},
             "token-manifests": {"scores": paths.TOKEN_SCORES, "out": manifests},
             "frontier": {
@@ -197,6 +204,9 @@ class Pipeline:
             require_cuda(visible_gpus(), job.arguments["model_card"])
         with set_variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
+                if stage.name == "cross-entropy" and not visible_gpus():
+                    hours = core_hours(self.config, "cross_entropy", **at)
+                    print(COST.format(hours=hours), file=sys.stderr, flush=True)
                 log.parent.mkdir(parents=True, exist_ok=True)
                 with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
                     job.run()
@@ -251,7 +261,8 @@ def open_pipeline(
     (cell,) = grid.cells(config["grid"])
     if how.cores:
         os.environ[WORKERS] = str(how.cores)
-    is_on_gpu = "source" in config["models"][cell["model"]]
+    # A judge is one, where vectors are ranked.
+    is_on_gpu = any("source" in model for model in config["models"].values())
     is_on_gpu = is_on_gpu and config["execution"]["device"] == "auto"
     with hooks.only_run(), lease_gpus(is_on_gpu):
         yield partial(Pipeline, cell=cell, record=Record())

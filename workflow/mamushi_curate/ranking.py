@@ -55,6 +55,7 @@ def rank(
     embeddings: Any = None,
     model: str | Path | None = None,
     selector: str | Mapping[str, Any] | None = None,
+    judge: str | Path | None = None,
     budgets: float | Sequence[float] = (),
     seed: int = 0,
     quick: bool = False,
@@ -68,7 +69,8 @@ def rank(
     way those to keep (default: all others). ``embeddings`` are an array (n, width) or the name of a
     column of vectors, ``model`` is a folder or id on the hub of the model that was trained on the
     texts; without both, their words alone rank. ``selector`` is a name, or settings with its
-    ``kind``; ``quick`` does without the refits, which say how certain lists are.
+    ``kind``; ``judge`` is a smaller model that ``cross_entropy`` asks in the place of ``model``;
+    ``quick`` does without the refits, which say how certain lists are.
 
     Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
     examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
@@ -101,7 +103,8 @@ def rank(
     (root / FILE).touch()
     options |= {"data": str(root / FILE), "text": text, "part": part, "id": id, "group": group}
     options |= {"like_text": "text" if any(texts.values()) else None, "fair": fair}
-    options |= {"model": model and str(model), "budgets": np.atleast_1d(budgets).tolist() or None}
+    options |= {"model": model and str(model), "judge": judge and str(judge)}
+    options |= {"budgets": np.atleast_1d(budgets).tolist() or None}
     settings = selector if isinstance(selector, Mapping) else {}
     kind = settings.get("kind") or selector
     try:
@@ -110,7 +113,8 @@ def rank(
         del config["grid"]["selectors"][1:]
         config["grid"]["seeds"] = [seed]
         config["evidence"]["refits"] |= {"whole": 0} if quick else {}
-        config |= {"selectors": {kind: dict(settings)}} if settings else {}
+        if settings:
+            config.setdefault("selectors", {}).setdefault(kind, {}).update(settings)
         if plugin("selector", config["grid"]["selectors"][0]).unit == "tokens":
             raise UserError("ranks tokens", where="selector", do="name a selector of texts")
         (loader,) = complete(config)["datasets"].values()

@@ -157,7 +157,7 @@ UNSTATED = [
     "unlearning/lists",
     *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning"),
     *("left/*", "tasks/*", "influence/*", "evidence/*", "removal/ratio", "execution/*"),
-    *("evaluation/retain_margin", "evaluation/deep_tokens", "keep_checkpoints"),
+    *("cross_entropy/*", "evaluation/retain_margin", "evaluation/deep_tokens", "keep_checkpoints"),
 ]
 """Of these it says nothing, or they are beside what it does."""
 

@@ -14,7 +14,7 @@ from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi_extras.edits import editing
 from mamushi_extras.evidence.unigram import Proxy, token_counts
-from mamushi_extras.influence.measuring import split_by_text
+from mamushi_extras.tokens.masks import split_by_text
 from tests.support.gradients import exact, step_gradients
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from mamushi.config.complete import complete
 from mamushi.lm import parameters, tiny
 from mamushi_cluster import forecast
-from mamushi_cluster.forecast import Job, estimate, training_flop
+from mamushi_cluster.forecast import Job, core_hours, estimate, training_flop
 from tests.support.models import TRAINING
 from tests.support.workflow import ROOT
 
@@ -41,6 +41,20 @@ def test_the_papers_fine_tune_takes_what_the_paper_says_less_the_padding(
     # 105 minutes with 128 tokens to each text; Jigsaw's have 61.
     assert seconds is not None and source == "FLOP"
     assert (seconds - 35) / 60 * 128 / 61 == pytest.approx(105, abs=2)
+
+
+def test_cross_entropies_take_one_training_or_two_of_each_fold(
+    paper: dict[str, Any],
+) -> None:
+    sizes = {"forget": 300, "retain": 600}
+    paper["datasets"]["jigsaw"]["sizes"] = {"contamination": sizes, "inference": sizes}
+    twin = core_hours(paper, "cross_entropy", **job("").wildcards)
+    paper["models"]["llama-3.1-8b"]["contaminated"] = True
+    folds = core_hours(paper, "cross_entropy", **job("").wildcards)
+    paper["cross_entropy"]["folds"] = 3
+    more = core_hours(paper, "cross_entropy", **job("").wildcards)
+    # 600 texts of the twin; 2 x 300 of two twins with 2 x 450 of the others; and twice as much.
+    assert (more - folds) / (folds - twin) == pytest.approx((600 + 900) / 900)
 
 
 def test_what_jobs_have_taken_here_goes_before_what_is_calculated(paper: dict[str, Any]) -> None:

@@ -47,6 +47,13 @@ def parent_of(config: Config, selector: str) -> str | None:
     return base
 
 
+def measured_table(config: Config, selector: str) -> str | None:
+    """Return the table, a pattern, of what a model says of tokens, by which a selector ranks, if it
+    does: the model of the cell, or its judge."""
+    pattern, judge = kind_of(config, selector).measured, config["selectors"][selector].get("judge")
+    return pattern.replace("{model}", judge) if pattern and judge else pattern
+
+
 def scores_both(config: Config, selector: str) -> bool:
     """Return whether a selector gives texts of both domains a score."""
     kinds = [kind_of(config, link) for link in derivation_chain(config, selector)]

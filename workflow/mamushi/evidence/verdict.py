@@ -162,8 +162,8 @@ def judge_scores(
         reason = f"the scores fail the ratio check: E_p1[psi] / E_p2[phi] is {off} instead of 1"
     withheld, is_refitted = reason or texts.reason, len(scores.refits) > 0
     if withheld is None and not is_refitted:
-        withheld = "nothing was refitted (evidence.refits.whole is 0), "
-        withheld += "so what the scores have lost is not known"
+        withheld = "nothing was refitted (evidence.refits.whole is 0, or that would be to train "
+        withheld += "models), so what the scores have lost is not known"
     auc_low, auc_high = texts.ends(value, low, high)
     words = f"no budget can be named: {reason}"
     words = words if reason else _separation_words(value, auc_low, auc_high)

@@ -45,6 +45,7 @@ TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"  # a ranking of tokens
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"  # tokens left out of the loss
 SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # verdict, origin and counts
 INFLUENCE = CELL + "/influence.parquet"  # of each token on other texts, along beta 0's training
+CROSS_ENTROPY = CELL + "/cross_entropy.parquet"  # of each token, under two models
 
 CACHE = "results/cache"  # deleted after the run
 CLAIMS = "results/claims"

@@ -76,6 +76,8 @@ class Table(_options.Cells):
     """Of the forget texts to list: 0.1 0.2 0.3 by default, of such a corpus 0.01 0.05 0.1."""
     selectors: list[str] | None = None
     """How to rank: by default stack; of tokens token_unigram; of a corpus mamushi_words."""
+    judge: str | None = None
+    """For cross_entropy in the place of --model: a smaller one, in a folder or on the hub."""
     evaluation: float | None = None
     """Share of the texts to hold out, to measure on what a removal buys."""
     windows: int | None = None
@@ -172,13 +174,20 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
     usual = usual_selectors(forget, bool(source))
     chosen = option("selectors") or [*usual]
     settings = {} if option("selectors") else _without_none(usual)
+    models = {model: embedder}
+    if judge := option("judge"):
+        models[name := f"judge-{_config_name(Path(judge).name, 'model')}"] = find_model(judge)
+        asked = [one for one in chosen if "judge" in plugin("selector", one).settings]
+        if not asked:
+            raise UserError("--judge: no selector asks one", do="add --selectors cross_entropy")
+        settings |= {one: {"judge": name} for one in asked}
     grid = {"datasets": [dataset], "models": [model], "seeds": [0], "budgets": option("budgets")}
     return {
         "grid": {**_without_none(grid), "selectors": chosen},
         "evidence": {"refits": Refits().model_dump()},
         **({"selectors": settings} if settings else {}),
         "datasets": {dataset: _without_none(table)},
-        "models": {model: embedder},
+        "models": models,
     }
 
 
@@ -208,7 +217,7 @@ def _config_name(file: str, otherwise: str) -> str:
 def describe(config: dict[str, Any]) -> None:
     """Print what the table and the model are, and give the configuration budgets that suit them, if
     it has none. A corpus that has a screen is read by the run alone: that takes long."""
-    ((dataset, settings),), (model,) = config["datasets"].items(), config["models"].values()
+    ((dataset, settings),), models = config["datasets"].items(), config["models"].values()
     full = complete(config)
     print(settings["path"])
     if "screen" in settings["forget"]:
@@ -228,7 +237,7 @@ def describe(config: dict[str, Any]) -> None:
         if roles := raw.extra_metadata.get("roles"):
             said += f"; turns of {', '.join(roles)}"
         print(f"  {said}\n  ranked: {ranked_texts(counts)}")
-    print(describe_model(model))
+    print(*map(describe_model, models), sep="\n")
 
 
 def read_counts(full: Mapping[str, Any], dataset: str) -> tuple[Any, dict[str, Any]]:

@@ -212,11 +212,6 @@ def measure_along_training(
     return meter.total, {"points": meter.steps, "targets": counts, "eps": meter.eps}
 
 
-def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
-    """Return the ``values`` (predicted,) of each text's predicted tokens, in fp32."""
-    return np.split(values.astype(np.float32), np.cumsum(texts.counted)[:-1])
-
-
 def draw_by_fold(
     pool: TokenPool, most: int, seed: int
 ) -> tuple[NDArray[np.int16], dict[int, Targets]]:

@@ -1,8 +1,4 @@
-"""The table of this room, and how it is read."""
-
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+"""The table of this room."""
 
 from mamushi.io.columns import table
 
@@ -15,14 +11,3 @@ fold int16?: Of a model that was contaminated before: the half of the texts that
 influence float32[]: Of each token but the first, in nats: what a step on it alone would take off
     the mean NLL of the forget targets, less what it would take off that of the retain targets,
     summed over the points.""")
-
-
-def read_influence(path: Path, ids: Sequence[str]) -> list[Any]:
-    """Return the influence (predicted,) of each text's tokens, in the order of ``ids``. Raises
-    ``KeyError`` for an id that was not measured."""
-    from mamushi.io.tables import read_table
-
-    rows = read_table(path, TOKEN_INFLUENCE, ["id", "influence"])
-    places = {name: place for place, name in enumerate(rows["id"].to_pylist())}
-    values = rows["influence"].combine_chunks()
-    return [values[places[name]].values.to_numpy() for name in ids]

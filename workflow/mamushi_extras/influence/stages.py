@@ -1,12 +1,10 @@
-"""Influence along a training or at trained weights, and the rankings of texts and tokens by it."""
+"""Influence along a training or at trained weights."""
 
-from dataclasses import replace
 from functools import partial
 
 from mamushi.config.kinds import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import checkpoint_of
-from mamushi.stages.select import Score, rank_pool
 from mamushi.stages.train import FineTune
 
 GPU = ("influence",)
@@ -44,10 +42,9 @@ def influence(
     from mamushi_extras.influence.measuring import (
         measure_along_training,
         measure_at_weights,
-        split_by_text,
     )
     from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
-    from mamushi_extras.tokens.stages import read_token_pool
+    from mamushi_extras.tokens.masks import read_token_pool, split_by_text
 
     training, checkpoint = settings.training, checkpoint_of(out, job)
     pool = read_token_pool(examples, tokens, training.max_length)
@@ -72,25 +69,3 @@ def influence(
     accelerator.wait_for_everyone()
     for suffix in (".state", ".points"):
         checkpoint.path.with_suffix(suffix).unlink(missing_ok=True)
-
-
-def influence_scores(
-    *,
-    examples: Input,
-    embeddings: Input,
-    influence: Input,
-    out: Output,
-    settings: Score,
-    job: Job,
-) -> None:
-    """Rank the forget set by the influence of its texts, the sum of that of their tokens; the
-    embeddings say which texts are ranked. Raises as ``read_influence``."""
-    import numpy as np
-
-    from mamushi.selection.scores import read_pool
-    from mamushi_extras.influence.schemas import read_influence
-
-    pool = read_pool(embeddings, examples)
-    of_tokens = read_influence(influence, pool.ids.tolist())
-    sums = np.array([values.sum(dtype=np.float64) for values in of_tokens])
-    rank_pool(job, replace(pool, columns={**pool.columns, "influence": sums}))

@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.lm.tokens import TokenSet
+from mamushi.data.labels import group_codes
+from mamushi.io.domains import CONTAMINATION, INFERENCE
+from mamushi.io.tables import ranked
+from mamushi.lm.tokens import TokenSet, read_tokens
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.removals import digest_of_ids
 
 ScoresByText = list[NDArray[np.float32] | None]
@@ -18,12 +23,25 @@ ScoresByText = list[NDArray[np.float32] | None]
 @dataclass(frozen=True)
 class TokenPool:
     """What a selector of tokens scores ``texts`` of both domains by: texts of the section
-    ``contamination``, ``groups`` (texts,), and the ``influence`` of each token."""
+    ``contamination``, ``groups`` (texts,), and what was ``measured`` of each token."""
 
     texts: TokenSet
     contamination: TokenSet
     groups: GroupCodes | None = None
-    influence: ScoresByText | None = None
+    measured: ScoresByText | None = None
+
+
+def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
+    """Read what selectors of tokens score by. Raises ``UserError`` as ``read_tokens``."""
+    texts, contamination = (
+        read_tokens(tokens, examples, section, max_length) for section in (INFERENCE, CONTAMINATION)
+    )
+    return TokenPool(texts, contamination, group_codes(ranked(examples, "group")["group"]))
+
+
+def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
+    """Return the ``values`` (predicted,) of each text's predicted tokens, in fp32."""
+    return np.split(values.astype(np.float32), np.cumsum(texts.counted)[:-1])
 
 
 def highest_spans(

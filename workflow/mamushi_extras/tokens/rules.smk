@@ -1,18 +1,11 @@
 # Tokens in the place of texts: a selector of tokens scores every token of the forget set once, and
 # every budget masks the highest of them.
-from mamushi_extras.influence.adds import by_influence
-
-BY_INFLUENCE = by_influence(config)
-
-
 rule token_scores:
     input:
         **arm_files("tokens", arm="gold"),
         examples=texts_of_seed,
-        influence=lambda wildcards: (
-            paths.INFLUENCE.format(**wildcards)
-            if wildcards.selector in BY_INFLUENCE
-            else []
+        measured=lambda wildcards: (
+            selectors.measured_table(config, wildcards.selector) or []
         ),
     output:
         out=paths.TOKEN_SCORES,
@@ -25,8 +18,36 @@ rule token_scores:
         settings=settings("token-scores", "model", "selector", "seed"),
     shell:
         "exec python -m mamushi token-scores --examples {input.examples:q}"
-        " --tokens {input.tokens:q} --influence {input.influence:q} --out {output.out:q}"
+        " --tokens {input.tokens:q} --measured {input.measured:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# Of texts that are ranked by their tokens, as a model sees them.
+rule measured_scores:
+    input:
+        examples=texts_of_seed,
+        embeddings=paths.EMBEDDINGS,
+        measured=lambda wildcards: selectors.measured_table(config, wildcards.selector),
+    output:
+        out=paths.SCORES,
+    log:
+        paths.SCORE_LOG,
+    wildcard_constraints:
+        selector=only(
+            filter(partial(selectors.measured_table, config), config["selectors"])
+        ),
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("measured-scores", "selector", "seed"),
+    shell:
+        "exec python -m mamushi measured-scores --examples {input.examples:q}"
+        " --embeddings {input.embeddings:q} --measured {input.measured:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+ruleorder: measured_scores > score
 
 
 rule spans:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Settings, setting
 from mamushi.config.selectors import selector_settings, why_baseline
 from mamushi.errors import UserError
-from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE
+from mamushi.io.domains import FORGET
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
-
-if TYPE_CHECKING:
-    from mamushi_extras.tokens.masks import TokenPool
+from mamushi.stages.select import Score, rank_pool
 
 
 class TokenScores(Settings):
@@ -34,27 +33,27 @@ def token_scores(
     *,
     examples: Input,
     tokens: Input,
-    influence: Input | None = None,
+    measured: Input | None = None,
     out: Output,
     settings: TokenScores,
     job: Job,
 ) -> None:
-    """Score every token of the forget set by one selector of tokens; by ``influence`` those of the
-    retain texts as well. Raises ``UserError`` as the selector, and for an influence of other
-    tokens: a model that was contaminated before may have another tokenizer than its base."""
+    """Score every token of the forget set by one selector of tokens; by what was ``measured`` those
+    of the retain texts as well. Raises ``UserError`` as the selector, and where other tokens were
+    measured: those of a judge, or of a contaminated model with another tokenizer than its base."""
     import pyarrow as pa
 
     from mamushi.lm.tokens import COUNTED
-    from mamushi_extras.influence.schemas import read_influence
+    from mamushi_extras.tokens.masks import read_token_pool
 
     pool = read_token_pool(examples, tokens, settings.max_length)
     texts = pool.texts
-    if influence is not None:
-        measured = read_influence(influence, texts.ids.tolist())
-        if [*map(len, measured)] != texts.counted.tolist():
-            problem = "the model that was measured and its base make other tokens of the same texts"
-            raise UserError(problem, where=influence, do="rank texts, by influence")
-        pool = replace(pool, influence=[*measured])
+    if measured is not None:
+        values, _ = read_measured(measured, texts.ids.tolist())
+        if [*map(len, values)] != texts.counted.tolist():
+            problem = "the model that was asked makes other tokens of these texts than the trained"
+            raise UserError(problem, where=measured, do="rank texts")
+        pool = replace(pool, measured=[*values])
     scores = plugin("selector", settings.kind).code.score_tokens(
         pool, settings.settings, settings.seed
     )
@@ -67,16 +66,37 @@ def token_scores(
     parquet.write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
 
-def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
-    """Read what selectors of tokens score by. Raises ``UserError`` as ``read_tokens``."""
-    from mamushi.data.labels import group_codes
-    from mamushi.lm.tokens import read_tokens
-    from mamushi_extras.tokens.masks import TokenPool
+def read_measured(path: Path, ids: Sequence[str]) -> tuple[list[Any], Any]:
+    """Return the values (predicted,) of each text's tokens, the last column of a table of what a
+    model says of them, and the ``fold`` (n,) of each text, if all have one, in the order of
+    ``ids``. Raises ``KeyError`` for an id that was not measured."""
+    table = parquet.read_table(path, None)
+    places = {name: place for place, name in enumerate(table["id"].to_pylist())}
+    table = table.take([places[name] for name in ids])
+    fold, values = table["fold"], table.column(table.num_columns - 1)
+    return [of.values.to_numpy() for of in values], None if fold.null_count else fold.to_numpy()
 
-    texts, contamination = (
-        read_tokens(tokens, examples, section, max_length) for section in (INFERENCE, CONTAMINATION)
-    )
-    return TokenPool(texts, contamination, group_codes(parquet.ranked(examples, "group")["group"]))
+
+def measured_scores(
+    *,
+    examples: Input,
+    embeddings: Input,
+    measured: Input,
+    out: Output,
+    settings: Score,
+    job: Job,
+) -> None:
+    """Rank the forget set by the sum of what a model says of each text's tokens; the embeddings say
+    which texts are ranked. Raises as ``read_measured``."""
+    import numpy as np
+
+    from mamushi.selection.scores import read_pool
+
+    pool = read_pool(embeddings, examples)
+    values, fold = read_measured(measured, pool.ids.tolist())
+    columns = {"measured": np.array([of.sum(dtype=np.float64) for of in values])}
+    columns |= {} if fold is None else {"fold": fold}
+    rank_pool(job, replace(pool, columns={**pool.columns, **columns}))
 
 
 class Spans(Settings):
@@ -131,6 +151,7 @@ def token_manifests(
     from mamushi.data.labels import read_texts
     from mamushi.io.files import write_json
     from mamushi.selection.refits import refit_seed
+    from mamushi_extras.tokens.masks import read_token_pool
     from mamushi_extras.tokens.token_ranking import mask_manifests
 
     pool = read_token_pool(examples, tokens, settings.max_length)

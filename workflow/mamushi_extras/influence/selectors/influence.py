@@ -6,12 +6,14 @@ training teaches most of the domain goes first; noise of the domain, which teach
 
 from typing import Any
 
+from mamushi.io import paths
 from mamushi.selection.pool import Pool, Scored
 
+MEASURED = paths.INFLUENCE
 REFITS = False
 FORESEEN = False
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Score by the column of the pool. Raises ``KeyError`` where nothing was measured."""
-    return Scored(pool.columns["influence"])
+    return Scored(pool.columns["measured"])

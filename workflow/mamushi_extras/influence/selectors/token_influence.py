@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mamushi.io import paths
+
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import ScoresByText, TokenPool
 
 UNIT = "tokens"
+MEASURED = paths.INFLUENCE
 REFITS = False
 FORESEEN = False
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
     """Score by what was measured."""
-    assert pool.influence is not None
-    return pool.influence
+    assert pool.measured is not None
+    return pool.measured
