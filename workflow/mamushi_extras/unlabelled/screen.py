@@ -8,20 +8,16 @@ is among the highest by a fit without it and its copies.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import chain, compress, islice, tee
-from pathlib import Path
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from mamushi.data.duplicates import find_duplicates
-from mamushi.io.files import atomic, read_json, write_json
 from mamushi.selection.arrays import Mask
 from mamushi_curate.vectors.word_vectors import count_words
 
@@ -168,59 +164,3 @@ def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
             is_high = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
             keys, scores = keys[is_high], scores[is_high]
     return ScreenScores(keys, scores)
-
-
-@dataclass(frozen=True)
-class CorpusScreen:
-    """The steps by which tasks of datatrove screen a corpus that several machines read: they let
-    those texts through that one process does. In ``folder`` lies what one hands on to the next:
-    ``sample`` and ``score`` of as many tasks as read documents, each followed by one of a single
-    task, ``fit`` and ``cut``; then ``keep`` drops the documents that do not pass. ``like`` is the
-    table of examples, with their column; ``most`` texts pass, or below 1 that share of them."""
-
-    folder: str
-    like: str
-    most: float
-    like_text: str = "text"
-
-    def read(self) -> Screen:
-        """Read the screen, for ``--screened`` once it says where what passes ends."""
-        return Screen(**load_file(Path(self.folder) / "screen.safetensors"))
-
-    def sample(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
-        """Write the texts of a task to which the screen may be fitted."""
-        texts, rows = draw_sample(document.text for document in documents)
-        write_json(Path(self.folder) / f"sample/{rank:05}.json", {"texts": texts, "rows": rows})
-
-    def fit(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        """Write the screen that is fitted to the samples of all tasks."""
-        from mamushi_extras.unlabelled.like import read_beside
-
-        samples = [*map(read_json, sorted(Path(self.folder).glob("sample/*")))]
-        forget = {"like": self.like, "text": self.like_text}
-        examples = read_beside({"path": self.folder, "forget": forget})["text"].tolist()
-        texts = draw_sample(chain(*(sample["texts"] for sample in samples)))[0]
-        rows = sum(sample["rows"] for sample in samples)
-        self._save("screen", fit_screen(examples, texts, rows))
-
-    def score(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
-        """Write the scores of those documents of a task that may pass."""
-        screen = self.read()
-        blocks = screen.score_blocks(document.text for document in documents)
-        self._save(f"scores/{rank:05}", highest(blocks, screen.count(self.most)))
-
-    def cut(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        """Write the screen, and where the documents end that pass."""
-        files = sorted(Path(self.folder).glob("scores/*"))
-        blocks = (ScreenScores(**load_file(file)) for file in files)
-        self._save("screen", self.read().cut_at(self.most, blocks))
-
-    def keep(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> Iterator[Any]:
-        """Yield the documents that pass."""
-        screen, (read_ahead, documents) = self.read(), tee(documents)
-        blocks = screen.score_blocks(document.text for document in read_ahead)
-        yield from compress(documents, chain.from_iterable(map(screen.passing, blocks)))
-
-    def _save(self, name: str, arrays: NamedTuple) -> None:
-        with atomic(Path(self.folder) / f"{name}.safetensors") as file:
-            save_file(arrays._asdict(), file)
