@@ -144,6 +144,7 @@ class Pipeline:
         with a selector where that is another one than the stage's."""
         config, texts, rankings = self.config, self.of_texts, self.ranking_pattern
         ratio, tokens = config["removal"]["ratio"], selectors.grid_selectors(config, tokens=True)
+        of_tokens = dict.fromkeys(tokens, paths.TOKEN_SCORES)
         selector = at.get("selector", ratio)
         base = selectors.parent_of(config, selector)
         manifests = [pattern.replace("{beta}", beta) for beta in self.budgets]
@@ -157,18 +158,13 @@ class Pipeline:
             "stability": {"ranked": paths.POSTERIOR if self.is_corpus else None},
             "manifests": {"out": manifests},
             "calibrate": {"scores": (paths.SCORES, ratio)},
-            **{key: {"measured": measured} for key in ("measured-scores", "token-scores")},
             "spans": {"scores": paths.TOKEN_SCORES},
             "token-manifests": {"scores": paths.TOKEN_SCORES, "out": manifests},
             "frontier": {
                 "scores": [(paths.SCORES, other) for other in texts],
                 "ratio": (paths.SCORES, ratio),
             },
-            "predict": {
-                "scores": [
-                    (paths.TOKEN_SCORES if o in tokens else paths.SCORES, o) for o in foreseen
-                ]
-            },
+            "predict": {"scores": [(of_tokens.get(o, paths.SCORES), o) for o in foreseen]},
             "ranking": {
                 "scores": [(rankings, other) for other in texts],
                 "manifests": [(first_manifest, other) for other in texts],
@@ -177,7 +173,7 @@ class Pipeline:
         refitted = (*texts,) if name == "ranking" else (selector,)
         refits = [(paths.REFITS, o) for o in refitted if selectors.is_refitted(config, o)]
         vectors = None if self.is_language_model else vector_files(self.model)
-        return {"refits": refits, "vectors": vectors, **files.get(name, {})}
+        return {"refits": refits, "vectors": vectors, "measured": measured, **files.get(name, {})}
 
     def make(self) -> None:
         """Run the stages that are planned, and tell how far it is."""

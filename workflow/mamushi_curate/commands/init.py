@@ -164,17 +164,16 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
         "windows": windows if option("cut") or windows["words"] is not None else None,
     }
     source = option("model")
-    embedder: dict[str, Any] = {"embeddings": {"words": 128}}
-    if source:
-        embedder = {**find_model(source), "contaminated": True}
-    elif "embeddings" in files:
-        embedder = {"embeddings": find_vectors(files["embeddings"])}
     dataset = _config_name(Path(files["data"]).name, "texts")
     model = _config_name(Path(option("embeddings") or source or "words").name, "model")
+    models: dict[str, Any] = {model: {"embeddings": {"words": 128}}}
+    if source:
+        models[model] = {**find_model(source), "contaminated": True}
+    elif "embeddings" in files:
+        models[model] = {"embeddings": find_vectors(files["embeddings"])}
     usual = usual_selectors(forget, bool(source))
     chosen = option("selectors") or [*usual]
     settings = {} if option("selectors") else _without_none(usual)
-    models = {model: embedder}
     if judge := option("judge"):
         models[name := f"judge-{_config_name(Path(judge).name, 'model')}"] = find_model(judge)
         asked = [one for one in chosen if "judge" in plugin("selector", one).settings]
