@@ -47,10 +47,10 @@ def sources(folder: Path) -> Iterator[tuple[str, bytes]]:
         # Not those whose names or rows are what is odd of them.
         if len(lines.without([])) < 2000 and "\n" not in lines.name:
             yield lines.name, lines.pack(lines.without([]))
-    for number, columns in enumerate(COLUMNS):
-        path = folder / f"{number}-{columns.name}"
-        columns.write(path)
-        yield columns.name, path.read_bytes()
+    for number, (name, write) in enumerate(COLUMNS):
+        path = folder / f"{number}-{name}"
+        write(path)
+        yield name, path.read_bytes()
 
 
 def attempt(do: Callable[[], object], count: Counter[str]) -> bool:

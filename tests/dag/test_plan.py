@@ -45,11 +45,8 @@ def asked(directory: Path, *words: str | Path) -> dict[tuple[str, str], dict[str
     return found
 
 
-def test_what_jobs_ask_for_is_more_than_what_they_need(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_jobs_ask_for_is_more_than_what_they_need(tmp_path: Path) -> None:
     config = complete(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
-    monkeypatch.chdir(tmp_path)
     on_gpu = 0
     for (rule, model), amounts in asked(tmp_path, "--config", FEW).items():
         if "gpu" not in amounts:

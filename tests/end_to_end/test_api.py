@@ -1,7 +1,6 @@
 """The command and ``mamushi.rank`` in a process of its own give the same, bit for bit."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from tests.support.lab import write_lab
-from tests.support.workflow import ROOT, environment, mamushi
+from tests.support.workflow import ROOT, environment, mamushi, output_of
 
 pytestmark = pytest.mark.slow
 
@@ -46,18 +45,13 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
     few = f"--config 'selectors={json.dumps({'mamushi': SETTINGS})}'"
     for selector, settings in (("stack", {}), ("mamushi_lr", {}), ("mamushi", SETTINGS)):
         mamushi(tmp_path, *words, selector, *(["--snakemake-args", few] if settings else []))
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, selector, json.dumps(settings)],
-            cwd=tmp_path,
-            env=environment(OMP_NUM_THREADS=None, PYTHONPATH=str(ROOT / "workflow")),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        env = environment(OMP_NUM_THREADS=None, PYTHONPATH=str(ROOT / "workflow"))
+        script = [sys.executable, "-c", SCRIPT, selector, json.dumps(settings)]
+        printed, *_ = output_of(*script, cwd=tmp_path, env=env).splitlines()
         cell = {"dataset": "comments", "model": "vectors", "seed": 0, "selector": selector}
         scores = read_table(paths.under(tmp_path / "results", paths.SCORES, **cell), schemas.SCORES)
         assert pq.read_table(tmp_path / "scores.parquet").to_pylist() == scores.to_pylist()
-        for beta, ours in json.loads(done.stdout).items():
+        for beta, ours in json.loads(printed).items():
             where = {**cell, "beta": paths.beta(beta)}
             about = read_json(paths.under(tmp_path / "results", paths.MANIFEST, **where))
             differ = {key for key in about if ours[key] != about[key]}

@@ -4,7 +4,6 @@ says: the transcript in docs/guide/command.md is what this test sees."""
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pyarrow.csv
@@ -13,7 +12,7 @@ import pytest
 
 from tests.support.lab import write_lab
 from tests.support.pages import commands
-from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, warmed
+from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, output_of, warmed
 
 PAGE = ROOT / "docs/guide/command.md"
 QUICK = "--cores 1"
@@ -111,13 +110,5 @@ def test_what_the_pages_do_with_results_works_without_a_clone(lab: Path) -> None
 
 def again(lab: Path) -> str:
     words = [SNAKEMAKE, "removals", "--snakefile", ROOT / "Snakefile", "--dry-run"]
-    done = subprocess.run(
-        [*words, "--configfile", "mine.yaml", *shlex.split(QUICK)],
-        cwd=lab,
-        env=warmed(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    words += ["--configfile", "mine.yaml", *shlex.split(QUICK)]
+    return output_of(*words, cwd=lab, env=warmed())

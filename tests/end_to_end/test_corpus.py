@@ -29,7 +29,6 @@ FAIR = ["like", "unlike"]
 RANK += ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
 RANK += ["--fair", *FAIR]
 CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_words"}
-BY_TERMS = {**CELL, "selector": "mamushi_lr"}
 
 
 def write(path: Path, rows: list[dict[str, str]]) -> None:

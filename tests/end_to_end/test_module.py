@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import yaml
 
 from tests.support.demo import small
-from tests.support.workflow import ROOT, SNAKEMAKE, warmed
+from tests.support.workflow import ROOT, SNAKEMAKE, output_of, warmed
 
 pytestmark = pytest.mark.slow
 
@@ -83,18 +82,9 @@ def host(tmp_path: Path) -> Path:
 
 
 def snakemake(folder: Path, *args: str) -> str:
-    done = subprocess.run(
-        [SNAKEMAKE, "--cores", "2", *args],
-        cwd=folder,
-        # The host's own rule finds the Python of this test, as an installed host's rules would.
-        env=warmed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    # The host's own rule finds the Python of this test, as an installed host's rules would.
+    env = warmed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return output_of(SNAKEMAKE, "--cores", "2", *args, cwd=folder, env=env)
 
 
 def test_its_removal_lists_feed_the_hosts_rules(host: Path) -> None:
@@ -121,8 +111,7 @@ def test_a_deployed_workflow_runs(tmp_path: Path) -> None:
     for name in ("Snakefile", "config.yaml", "LICENSE"):
         shutil.copy(ROOT / name, repository)
     program = Path(sys.executable).with_name("snakedeploy")
-    deploy = [program, "deploy-workflow", repository, place, "--branch", "main"]
-    subprocess.run(deploy, capture_output=True, check=True)
+    output_of(program, "deploy-workflow", repository, place, "--branch", "main")
     assert (place / "profiles/slurm/profile.v9+.yaml").is_file()
     # Of a repository that is no URL it writes a path from the repository's own folder.
     snakefile = place / "workflow/Snakefile"

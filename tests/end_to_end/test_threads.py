@@ -1,12 +1,11 @@
 """What a run makes does not depend on how many threads its jobs have, from data to measurement."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.small_grid import CONFIG, FEW, MODEL, RUN, contents
-from tests.support.workflow import command, environment
+from tests.support.workflow import command, environment, output_of
 
 pytestmark = pytest.mark.slow
 
@@ -31,10 +30,7 @@ def test_threads_change_no_bit_of_a_run(tmp_path: Path) -> None:
         given = [f"{rule}={threads}" for rule in RULES]
         line = command(*TARGETS, "--set-threads", *given, directory=folder, config=SMALL)
         # Each command imports its libraries itself, since these look for threads but once.
-        done = subprocess.run(
-            [*line, "--cores", "4"], env=environment(), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        output_of(*line, "--cores", "4", env=environment())
         found[threads] = contents(folder / "results")
     assert len(found[1]) > 20
     assert found[4] == found[1]

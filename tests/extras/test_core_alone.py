@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from mamushi.registry import PACKAGES
 from tests.support import small_grid
-from tests.support.workflow import ROOT
+from tests.support.workflow import ROOT, output_of
 
 PACKAGE = PACKAGES / "mamushi_extras"
 
@@ -40,12 +39,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(alone: Path, *words: str | Path, cwd: Path | None = None) -> str:
     """Run Python in the copy. Returns what it prints."""
     env = {**os.environ, "PYTHONPATH": str(alone / "workflow")}
-    command = [sys.executable, *map(str, words)]
-    done = subprocess.run(
-        command, cwd=cwd or alone, env=env, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return output_of(sys.executable, *words, cwd=cwd or alone, env=env)
 
 
 @pytest.fixture(scope="module")

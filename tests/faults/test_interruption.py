@@ -1,10 +1,6 @@
 """A job that is killed or asked to end, at the worst moments, and goes on to the same bits."""
 
-import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -13,6 +9,7 @@ import pytest
 from mamushi.io.files import trained_metadata
 from mamushi.running.interruption import Stopped
 from tests.support.made import OUTPUTS, RETRAINED, WHOLE, Made, sending, steps_in
+from tests.support.processes import in_two_processes
 from tests.support.small_grid import RUN
 
 pytestmark = pytest.mark.slow
@@ -100,51 +97,32 @@ def test_killed_in_the_middle_of_a_checkpoint_it_goes_on_from_the_one_before(
     assert not state.exists()
 
 
-def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import os, signal, sys
-            from pathlib import Path
-            from accelerate import PartialState
-            from mamushi.running.interruption import Stopped
-            from mamushi.lm import training
-            from tests.support.models import model, token_set
-            from tests.support.training import train
+SECOND_IS_TOLD = """
+import os, signal, sys
+from pathlib import Path
+from mamushi.running.interruption import Stopped
+from mamushi.lm import training
+from tests.support.models import model, token_set
+from tests.support.training import train
 
-            gradient, rank, count = training.gradient, int(os.environ["RANK"]), 0
-            def counted(*args):
-                global count
-                count += 1
-                if rank == 1 and count == 3:
-                    os.kill(os.getpid(), signal.SIGTERM)
-                return gradient(*args)
-            training.gradient = counted
-            try:
-                train(model("llama"), token_set(), Path(sys.argv[1]) / "state", total=25,
-                      checkpoint_seconds=600)
-            except Stopped as end:
-                Path(sys.argv[1], str(rank)).write_text(str(end))
-            """
-        )
-    )
-    root = Path(__file__).parents[2]
-    subprocess.run(
-        [
-            *[sys.executable, "-m", "torch.distributed.run", "--standalone"],
-            *["--nproc-per-node", "2", str(script), str(tmp_path)],
-        ],
-        check=True,
-        cwd=root,
-        env={
-            **os.environ,
-            "ACCELERATE_USE_CPU": "true",
-            "PYTHONPATH": f"{root}:{root / 'workflow'}",
-        },
-        capture_output=True,
-        timeout=300,
-    )
+gradient, rank, count = training.gradient, int(os.environ["RANK"]), 0
+def counted(*args):
+    global count
+    count += 1
+    if rank == 1 and count == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return gradient(*args)
+training.gradient = counted
+state = Path(sys.argv[1], "state")
+try:
+    train(model("llama"), token_set(), state, total=25, checkpoint_seconds=600)
+except Stopped as end:
+    Path(sys.argv[1], str(rank)).write_text(str(end))
+"""
+
+
+def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
+    in_two_processes(tmp_path, SECOND_IS_TOLD, tmp_path)
     said = {(tmp_path / rank).read_text() for rank in "01"}
     assert said == {str(Stopped(signal.SIGTERM, " after step 10 of 25"))}
     assert step_of(tmp_path / "state") == 10

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import cluster
+from tests.support.processes import until
 from tests.support.scene import Scene
 
 
@@ -45,7 +46,7 @@ def test_jobs_that_are_cancelled_or_killed_go_on_from_their_checkpoints(
     main = disturbed.start()
     cancelled = disturbed.training()
     subprocess.run(["scancel", cancelled.id], check=True)
-    cluster.wait_for(lambda: state_of(disturbed, cancelled) == "CANCELLED", 240)
+    until(lambda: state_of(disturbed, cancelled) == "CANCELLED", 240, every=0.5)
     before = {cancelled.wildcards: (cancelled, disturbed.saved_times(cancelled))}
     job = disturbed.training(steps=6)
     state = disturbed.state(job)
@@ -89,13 +90,13 @@ def no_controller(root: Path) -> Iterator[None]:
     """End slurmctld for the time of the block."""
     pid = int((root / "run" / "slurmctld.pid").read_text())
     os.kill(pid, signal.SIGTERM)
-    cluster.wait_for(lambda: not Path(f"/proc/{pid}").exists(), 240)
+    until(lambda: not Path(f"/proc/{pid}").exists(), 240, every=0.5)
     try:
         yield
     finally:
         # It carries this variable as a mark of whose it is.
         subprocess.run(["slurmctld"], check=True, env={**os.environ, "FAKE_SLURM_ROOT": str(root)})
-        cluster.wait_for(lambda: cluster.missing() is None, 180)
+        until(lambda: cluster.missing() is None, 180, every=0.5)
 
 
 # The main process ---------------------------------------------------------------------------------
@@ -108,9 +109,9 @@ def test_a_run_that_is_killed_goes_on_once_its_jobs_are_ended(disturbed: Scene) 
     disturbed.kill()
     assert cluster.queue(disturbed.folder)
     cluster.cancel(disturbed.folder)
-    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 240)
+    until(lambda: not cluster.queue(disturbed.folder), 240, every=0.5)
     before = disturbed.saved_times(job)
-    assert disturbed.end(disturbed.start("--unlock")) == 0, disturbed.said
+    assert disturbed.start("--unlock").wait(600) == 0, disturbed.said
     disturbed.finish(disturbed.start())
     assert disturbed.continued(job, before)
     disturbed.finish(disturbed.start())
@@ -122,8 +123,8 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on(disturbed: 
     main = disturbed.start()
     job = disturbed.training()
     main.send_signal(signal.SIGINT)
-    assert disturbed.end(main) != 0
-    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 240)
+    assert main.wait(600) != 0
+    until(lambda: not cluster.queue(disturbed.folder), 240, every=0.5)
     before = disturbed.saved_times(job)
     disturbed.finish(disturbed.start())
     assert disturbed.continued(job, before)

@@ -4,8 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import IO, Any
 import yaml
 
 from tests.support import workflow
+from tests.support.processes import until
 from tests.support.workflow import ROOT, environment
 
 PROFILE = ROOT / "profiles" / "slurm" / "profile.v9+.yaml"
@@ -187,7 +187,7 @@ def settled(directory: Path) -> list[Job]:
         over = all(job.state in ENDED for job in found)
         return found if over and known <= {job.id for job in found} else None
 
-    found: list[Job] = wait_for(complete, 60)
+    found: list[Job] = until(complete, 60, every=0.5)
     return found
 
 
@@ -210,7 +210,7 @@ def running(directory: Path, rule: str, *, attempt: int = 1) -> Job:
         run = [job for job in listed if job.state == "RUNNING"]
         return run[0] if len(listed) >= attempt and run else None
 
-    job: Job = wait_for(found, 300)
+    job: Job = until(found, 300, every=0.5)
     return job
 
 
@@ -218,22 +218,13 @@ def cancel(directory: Path) -> None:
     """Cancel what still waits or runs of ``directory``, and wait until it is gone."""
     if left := [job.id for job in queue(directory)]:
         subprocess.run(["scancel", *left], capture_output=True, check=False)
-        wait_for(lambda: not queue(directory), 60)
+        until(lambda: not queue(directory), 60, every=0.5)
 
 
 def what(comment: str) -> tuple[str, str]:
     """Rule and wildcards that the plug-in wrote as ``rule_RULE_wildcards_VALUES``."""
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
     return name, wildcards
-
-
-def wait_for(condition: Callable[[], Any], seconds: float, every: float = 0.5) -> Any:
-    """What ``condition`` returns once that is true; ``AssertionError`` after ``seconds``."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"nothing within {seconds} s"
-        time.sleep(every)
-    return found
 
 
 def _resources(text: str) -> dict[str, str]:

@@ -43,15 +43,6 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """A file of columns, and how it is made."""
-
-    name: str
-    origin: str
-    write: Callable[[Path], Any]
-
-
-@dataclass(frozen=True)
 class Folder:
     """A folder of which the row of id 2 goes: what is to be left of each file, or the words of the
     refusal."""
@@ -120,11 +111,12 @@ def stored(name: str) -> Callable[[Path], Any]:
     return lambda path: path.write_bytes((FILES / name).read_bytes())
 
 
-COLUMNS = (
-    Columns("a.parquet", "integers of 64 bits without a sign", parquet()),
-    Columns("a.parquet", "DuckDB, TIMESTAMPTZ", stored("duck_tz.parquet")),
-    Columns("a.arrow", "Polars, IPC", stored("polars.arrow")),
+COLUMNS: tuple[tuple[str, Callable[[Path], Any]], ...] = (
+    ("a.parquet", parquet()),
+    ("a.parquet", stored("duck_tz.parquet")),
+    ("a.arrow", stored("polars.arrow")),
 )
+"""Files of columns, and how each is made."""
 
 
 LISTS: tuple[tuple[str, bytes, bytes, Sequence[str] | str], ...] = (

@@ -1,12 +1,26 @@
 """What the pages of the documentation tell whoever installed a wheel to do."""
 
+import importlib.util
 import re
 import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
 
 from tests.support.workflow import ROOT
 
 OF_THE_ROOT = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
 PAGES = [*OF_THE_ROOT, ROOT / "profiles/slurm/README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+
+
+def module_of(path: Path) -> ModuleType:
+    """A file of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"of_the_docs_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def commands() -> list[list[str]]:

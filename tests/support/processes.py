@@ -7,9 +7,10 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from mamushi.running.launch import SHARDS
-from tests.support.workflow import ROOT, environment
+from tests.support.workflow import ROOT, environment, output_of
 
 
 def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
@@ -19,11 +20,9 @@ def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
     # As `python -m mamushi` ends: gloo may abort while Python takes itself down.
     end = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
     file.write_text(textwrap.dedent(script) + end)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    launch.append("--nproc_per_node=2")
-    done = subprocess.run(
-        [*launch, str(file), *map(str, args)],
-        check=False,
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    output_of(
+        *(sys.executable, *launch, file, *args),
         cwd=ROOT,
         env={
             **os.environ,
@@ -35,12 +34,8 @@ def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
             "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
             "FSDP_VERSION": "2",
         },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout
 
 
 def mamushi(folder: Path, *words: str | Path, **variables: str) -> subprocess.Popen[str]:
@@ -58,9 +53,10 @@ def mamushi(folder: Path, *words: str | Path, **variables: str) -> subprocess.Po
         )
 
 
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until it is so; raises ``AssertionError`` after so many seconds."""
+def until(condition: Callable[[], Any], seconds: float = 60.0, every: float = 0.02) -> Any:
+    """What ``condition`` returns once that is true; ``AssertionError`` after ``seconds``."""
     end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    while not (found := condition()):
+        assert time.monotonic() < end, f"nothing within {seconds} s"
+        time.sleep(every)
+    return found

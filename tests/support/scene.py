@@ -22,6 +22,7 @@ from mamushi.config import arms
 from mamushi.io import paths
 from tests.support import cluster
 from tests.support import small_grid as grid
+from tests.support.processes import until
 
 CONFIG: dict[str, Any] = grid.CONFIG | {
     "grid": grid.CONFIG["grid"] | {"budgets": [0.5]},
@@ -64,14 +65,9 @@ class Scene:
 
     def finish(self, process: subprocess.Popen[str], seconds: float = 600) -> None:
         """Wait for the end of a main process that must succeed, and compare all results."""
-        code = self.end(process, seconds)
-        assert code == 0, self.said
+        assert process.wait(seconds) == 0, self.said
         assert grid.contents(self.folder / "results") == self.expected
         assert not cluster.queue(self.folder)
-
-    def end(self, process: subprocess.Popen[str], seconds: float = 600) -> int:
-        """The exit status of a main process."""
-        return process.wait(timeout=seconds)
 
     def training(self, steps: int = 5, seconds: float = 300) -> cluster.Job:
         """A SLURM job that has trained and saved that many steps, and trains on."""
@@ -81,7 +77,7 @@ class Scene:
             trains = (job for job in every if job.state == "RUNNING")
             return next((job for job in trains if len(saved(self.state(job))) >= steps), None)
 
-        job: cluster.Job = cluster.wait_for(found, seconds, every=0.1)
+        job: cluster.Job = until(found, seconds, every=0.1)
         return job
 
     def state(self, job: cluster.Job) -> Path:

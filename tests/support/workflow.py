@@ -76,6 +76,15 @@ def run(
     return done
 
 
+def output_of(*line: str | Path, **options: Any) -> str:
+    """What a program says, and then its errors. Raises ``AssertionError`` with that unless it
+    succeeds."""
+    words = [str(word) for word in line]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
 def mamushi(folder: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a command as whoever installed a wheel does. Raises ``AssertionError`` with what it
     says unless it succeeds, if that is to be checked."""

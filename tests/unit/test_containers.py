@@ -1,12 +1,11 @@
 """The container recipes install what the lock file says, and copy what the program needs."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import yaml
 
-from tests.support.workflow import ROOT
+from tests.support.workflow import ROOT, output_of
 
 DOCKER, APPTAINER, INSTALL = (
     ROOT / "envs" / name for name in ("Dockerfile", "mamushi.def", "install.sh")
@@ -24,15 +23,7 @@ def test_what_is_installed_is_the_lock_files_part_for_running(tmp_path: Path) ->
         f'#!/bin/sh\necho "$PWD $*" >> {told}\n[ "$5" != --requirement ] || cat "$6" >> {told}\n'
     )
     pip.chmod(0o755)
-    done = subprocess.run(
-        ["sh", "envs/install.sh"],
-        cwd=tmp_path,
-        env={"PATH": f"{pip.parent}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    output_of("sh", "envs/install.sh", cwd=tmp_path, env={"PATH": f"{pip.parent}:/usr/bin:/bin"})
     lines = told.read_text().splitlines()
     pins = {line for line in lines if "==" in line and line[0] != "#"}
     *_, conda = yaml.safe_load((ROOT / "envs/mamushi.yaml").read_text())["dependencies"]

@@ -1,6 +1,5 @@
 """The documentation's commands, keys, files, links and templates are those that exist."""
 
-import importlib.util
 import itertools
 import json
 import os
@@ -8,12 +7,10 @@ import re
 import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,10 +26,10 @@ from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
 from mamushi.stages.publish import published
 from mamushi.unlearning.objective import Nll
-from tests.support.pages import PAGES
+from tests.support.pages import PAGES, module_of
 from tests.support.score_files import write_scores
+from tests.support.workflow import ROOT, output_of
 
-ROOT = Path(__file__).parents[2]
 DOCS = sorted(ROOT.glob("docs/**/*.md"))
 OUTSIDE = [page for page in PAGES if page not in DOCS]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
@@ -55,7 +52,7 @@ def inline(text: str) -> list[str]:
 
 def commands(text: str) -> Iterator[list[str]]:
     """The words of every command in a block, and of those in the prose that name a program."""
-    lines = [line for block in blocks(text, "sh") for line in joined(block)]
+    lines = "".join(blocks(text, "sh")).replace("\\\n", " ").splitlines()
     programs = r"(make|snakemake|pip|python -m|mamushi) "
     lines += [code for code in inline(text) if re.match(programs, code)]
     for line in lines:
@@ -64,10 +61,6 @@ def commands(text: str) -> Iterator[list[str]]:
             words = words[1:]
         if words:
             yield words
-
-
-def joined(block: str) -> list[str]:
-    return block.replace("\\\n", " ").splitlines()
 
 
 # Commands -----------------------------------------------------------------------------------------
@@ -195,15 +188,10 @@ def test_files_in_the_prose_exist(page: Path) -> None:
             assert "NAME" in code or (ROOT / code).exists(), code
 
 
-def links(text: str) -> list[str]:
-    found: list[str] = re.findall(r"\]\(([^)\s]+)\)", text)
-    return [link for link in found if not link.startswith("http")]
-
-
 @pytest.mark.parametrize("page", OUTSIDE, ids=[str(page.relative_to(ROOT)) for page in OUTSIDE])
 def test_links_lead_somewhere(page: Path) -> None:
     """Those between the pages of ``docs`` are checked when these are built."""
-    for link in links(TEXTS[page]):
+    for link in re.findall(r"\]\(((?!http)[^)\s]+)\)", TEXTS[page]):
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve()
         assert target.is_file(), link
@@ -212,14 +200,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ["mkdocs", "build", "--strict", "--site-dir", tmp_path]
+    output_of(sys.executable, "-m", *words, cwd=ROOT)
     pages = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.html")]
     made = {path.stem for path in pages if path.parts[0] != "api"} - {"404"}
     assert made == {path.stem for path in DOCS} | {"keys", "notebook", "tables"}
@@ -233,15 +215,6 @@ def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
 # Templates ----------------------------------------------------------------------------------------
 
 
-def imported(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"of_the_docs_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 TEMPLATES = {path.stem: path for path in ROOT.glob("docs/templates/*.py")}
 
 
@@ -249,7 +222,7 @@ def test_the_template_of_a_selector_ranks() -> None:
     x = np.array([[0, 0], [3, 4], [0, 1], [0, 2], [0, 0]], dtype=np.float16)
     ids = np.array(list("abcde"), dtype=object)
     pool = Pool(ids, np.array([True, True, True, True, False]), x)
-    template = imported(TEMPLATES["far"])
+    template = module_of(TEMPLATES["far"])
     scored = template.score(pool, template.Settings().model_dump(), 0)
     assert scored.scores.tolist() == [0, 5, 1, 2, 0]
     assert ids[rank_forget(pool, scored)].tolist() == list("bdca")
@@ -258,7 +231,7 @@ def test_the_template_of_a_selector_ranks() -> None:
 def test_the_template_of_an_unlearner_has_a_gradient() -> None:
     sums = torch.tensor([2.0, 4.0], dtype=torch.float64, requires_grad=True)
     nll = Nll(sums, torch.tensor([1.0, 2.0]), step_tokens=3, step_texts=2)
-    template = imported(TEMPLATES["retain_only"])
+    template = module_of(TEMPLATES["retain_only"])
     settings = template.Settings().model_dump()
     assert settings == {"learning_rate": 1e-5}
     loss = template.loss(nll, nll, settings)
@@ -269,7 +242,7 @@ def test_the_template_of_an_unlearner_has_a_gradient() -> None:
 def test_the_template_of_a_loader_reads(tmp_path: Path) -> None:
     (tmp_path / "forget.txt").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "retain.txt").write_text("three\n", encoding="utf-8")
-    template = imported(TEMPLATES["two_files"])
+    template = module_of(TEMPLATES["two_files"])
     settings = template.Settings().model_dump() | {"path": str(tmp_path)}
     raw = template.load(settings, tmp_path)
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
@@ -290,13 +263,12 @@ def test_the_analysis_of_the_page_runs(tmp_path: Path) -> None:
     for selector, scores in (("mamushi", [3.0, 2.0, 1.0]), ("random", [2.0, 3.0, 1.0])):
         write_scores(tmp_path / selector, ["a", "b", "c"], ["forget"] * 3, scores)
 
-    def run(*words: str) -> bytes:
+    def run(*words: str) -> str:
         env = os.environ | {"PYTHONPATH": str(tmp_path / "workflow")}
-        line = [sys.executable, "-m", *words]
-        return subprocess.run(line, cwd=tmp_path, env=env, check=True, capture_output=True).stdout
+        return output_of(sys.executable, "-m", *words, cwd=tmp_path, env=env)
 
     cell = "results/runs/synthetic/tiny-llama/seed0/overlap/random.parquet"
-    assert b"rule overlap:" in run("snakemake", cell, "--profile", "profiles/demo", "--dry-run")
+    assert "rule overlap:" in run("snakemake", cell, "--profile", "profiles/demo", "--dry-run")
     settings = {"dataset": "d", "model": "m", "seed": 0, "selector": "random"}
     files = ("--scores", "random", "--ratio", "mamushi", "--out", "out.parquet")
     run("mamushi", "overlap", *files, "--settings", json.dumps(settings))

@@ -1,28 +1,16 @@
 """The page of the paper's claims names what is there, and the drawing of rules has all of them."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from mamushi.io import schemas
 from mamushi.registry import find_files, import_file, plugins
+from tests.support.pages import module_of
+from tests.support.workflow import ROOT
 
-ROOT = Path(__file__).parents[2]
-
-
-def script(name: str) -> ModuleType:
-    """A file of docs/, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PAPER = script("paper")
+PAPER = module_of(ROOT / "docs/paper.py")
 CLAIMS = [claim for rows in PAPER.claims().values() for claim in rows]
 
 
@@ -62,7 +50,7 @@ def test_the_page_is_made_from_the_claims() -> None:
 
 
 def test_the_drawing_has_the_rules_of_the_core() -> None:
-    dag = script("dag")
+    dag = module_of(ROOT / "docs/dag.py")
     drawn = set(re.findall(r">([a-z]\w+)</text>", dag.PICTURE.read_text(encoding="utf-8")))
     rules = set(dag.rows())
     assert rules - drawn == dag.NOT_IN_THE_GRID | {"figure_study"}

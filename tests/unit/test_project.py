@@ -1,15 +1,12 @@
 """What holds the project together: linters and types, one lock file, profiles for the rules."""
 
-import importlib.util
 import os
 import re
-import subprocess
+import runpy
 import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import yaml
@@ -17,10 +14,13 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from tests.support.contract_grid import rules
-from tests.support.workflow import ROOT
+from tests.support.workflow import ROOT, output_of
 
 BIN = Path(sys.executable).parent
 PROFILES = {path.parent.name: path for path in ROOT.glob("profiles/*/profile*.yaml")}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CEILINGS: dict[str, int] = PROJECT["tool"]["mamushi"]["lines"]
+GENERATOR = runpy.run_path(str(ROOT / "envs" / "generate.py"))
 SNAKEFILES = ["Snakefile", "workflow/Snakefile", "workflow/rules"]
 
 
@@ -38,23 +38,8 @@ SNAKEFILES = ["Snakefile", "workflow/Snakefile", "workflow/rules"]
 )
 def test_linters_are_content(command: list[str]) -> None:
     unset = ("MAMUSHI_JIGSAW", "MAMUSHI_NEWSGROUPS", "SNAKEMAKE_PROFILE")
-    done = subprocess.run(
-        [BIN / command[0], *command[1:]],
-        cwd=ROOT,
-        env={key: value for key, value in os.environ.items() if key not in unset},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "envs" / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    env = {key: value for key, value in os.environ.items() if key not in unset}
+    output_of(BIN / command[0], *command[1:], cwd=ROOT, env=env)
 
 
 def locked() -> dict[str, str]:
@@ -64,14 +49,8 @@ def locked() -> dict[str, str]:
     return dict(line.split("==") for line in lines)
 
 
-def project() -> dict[str, Any]:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)["project"]
-    return found
-
-
 def test_environment_files_come_from_the_lock_file() -> None:
-    made = generator().conda((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    made = GENERATOR["conda"]((ROOT / "requirements.lock").read_text(encoding="utf-8"))
     assert (ROOT / "envs" / "mamushi.yaml").read_text(encoding="utf-8") == made
     *_, pip = yaml.safe_load(made)["dependencies"]
     pins = dict(line.split("==") for line in pip["pip"])
@@ -84,10 +63,10 @@ def test_environment_files_come_from_the_lock_file() -> None:
 
 def test_the_lock_file_has_what_the_project_asks_for() -> None:
     pins = locked()
-    extras = project()["optional-dependencies"]
-    asked = [*project()["dependencies"], *extras["slurm"], *extras["dev"]]
+    extras = PROJECT["project"]["optional-dependencies"]
+    asked = [*PROJECT["project"]["dependencies"], *extras["slurm"], *extras["dev"]]
     for requirement in map(Requirement, asked):
-        name = generator().canonical(requirement.name)
+        name = GENERATOR["canonical"](requirement.name)
         assert Version(pins[name]) in requirement.specifier, requirement
 
 
@@ -96,25 +75,14 @@ def test_what_is_tested_is_what_is_locked() -> None:
     assert installed == locked(), "the environment is not the lock file's: run make test"
 
 
-def ceilings() -> dict[str, int]:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    numbers: dict[str, int] = tomllib.loads(text)["tool"]["mamushi"]["lines"]
-    return numbers
-
-
-@pytest.mark.parametrize("folder", ceilings())
+@pytest.mark.parametrize("folder", CEILINGS)
 def test_no_folder_grows(folder: str) -> None:
     """A lab picks a tool that it can read: the numbers only fall."""
     paths = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
     sources = [path for path in paths if path.suffix in (".py", ".smk") or path.name == "Snakefile"]
     assert sources
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources)
-    assert lines <= ceilings()[folder]
-
-
-def settings(profile: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(PROFILES[profile].read_text(encoding="utf-8"))
-    return loaded
+    assert lines <= CEILINGS[folder]
 
 
 def test_every_setting_is_an_option_of_snakemake() -> None:
@@ -124,8 +92,8 @@ def test_every_setting_is_an_option_of_snakemake() -> None:
     known = {
         option for action in get_argument_parser()._actions for option in action.option_strings
     }
-    for profile in PROFILES:
-        for key in settings(profile):
+    for profile, path in PROFILES.items():
+        for key in yaml.safe_load(path.read_text(encoding="utf-8")):
             # The one key that is there for its anchors.
             assert f"--{key}" in known or (profile, key) == ("slurm", "cluster"), (profile, key)
 

@@ -1,10 +1,9 @@
 """A command answers at once: what is heavy is imported only where it is used."""
 
-import subprocess
 import sys
 
 from mamushi.cli import commands
-from tests.support.workflow import ROOT
+from tests.support.workflow import ROOT, output_of
 
 HEAVY = {
     *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn"),
@@ -17,14 +16,9 @@ pydantic forty."""
 
 def loaded_by(program: str, *words: str) -> list[str]:
     """Run a program and return the modules that it has loaded at its end."""
-    process = subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport sys\nprint('\\nloaded', *sys.modules)", *words],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=ROOT / "workflow",
-    )
-    return process.stdout.rpartition("\nloaded ")[2].split()
+    program += "\nimport sys\nprint('\\nloaded', *sys.modules)"
+    said = output_of(sys.executable, "-c", program, *words, cwd=ROOT / "workflow")
+    return said.rpartition("\nloaded ")[2].split()
 
 
 READ_BY_ROOMS = {"kind": "table", "forget": {"like": ""}, "windows": {"words": 9}, "answers": "a"}

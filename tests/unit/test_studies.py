@@ -1,7 +1,6 @@
 """Benchmarks and studies run, at a size that measures nothing, and what they rest on is right."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,21 +9,17 @@ import torch
 
 from benchmarks import gpu_check
 from benchmarks.texts import FULL
-
-ROOT = Path(__file__).parents[2]
+from tests.support.workflow import ROOT, output_of
 
 
 def values_of(folder: Path, module: str, *options: str) -> dict[str, str]:
     """Run a program and return the values of the file that it writes."""
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, "-m", *module.split(), *options, "--results", str(folder)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    words = [*module.split(), *options, "--results", folder]
+    said = output_of(sys.executable, "-m", *words, cwd=ROOT, env=environment)
     (path,) = folder.glob("*-20*.txt")
     lines = path.read_text().splitlines()
-    assert done.stdout.splitlines()[: len(lines)] == lines
+    assert said.splitlines()[: len(lines)] == lines
     origin = {line.split()[1] for line in lines if line.startswith("#")}
     assert {"command", "date", "hardware", "torch"} <= origin
     return dict(line.split(" ", 1) for line in lines if not line.startswith("#"))

@@ -24,8 +24,7 @@ TRUE = {*(f"f{i}" for i in range(50)), *(f"r{i}" for i in range(4))}
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder() -> Path:
     Path("comments.csv").write_text("id,text\n", encoding="utf-8")
     return Path("results")
 

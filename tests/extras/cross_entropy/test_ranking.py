@@ -22,7 +22,7 @@ N, CELL = 80, {"dataset": "texts", "model": "vectors", "seed": 0, "selector": "c
 
 
 def test_the_list_of_a_judge_has_its_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng, theirs = np.random.default_rng(0), np.arange(N) % 3 == 0
     texts = [f"{' '.join(rng.choice(WORDS[of], 12))} {n}" for n, of in enumerate(theirs * 1)]
@@ -30,7 +30,6 @@ def test_the_list_of_a_judge_has_its_verdict(
     vectors = rng.normal(size=(N, 6)).astype(np.float32)
     for made in tiny.build(SHAPE, texts, seed=0):
         made.save_pretrained(tmp_path / "small")
-    monkeypatch.chdir(tmp_path)
     frame.to_csv("texts.csv", index=False)
     pq.write_table(pa.table({"id": frame["id"], "vector": [*vectors]}), "vectors.parquet")
     words = ["init", "texts.csv", "--text", "body", "--id", "id", "--forget", "theirs == 1"]

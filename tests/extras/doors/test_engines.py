@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from mamushi.cli import main
 from tests.support.lab import write_lab
@@ -14,9 +13,8 @@ from tests.support.workflow import ROOT
 from tests.unit.test_docs import blocks
 
 
-def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_does_what_it_shows(tmp_path: Path) -> None:
     """Its blocks, one after another, of a table that was ranked."""
-    monkeypatch.chdir(tmp_path)
     rows = write_lab(tmp_path)
     rank_cell()
     (tmp_path / "new").mkdir()

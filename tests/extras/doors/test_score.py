@@ -65,11 +65,8 @@ def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
     assert read_metadata(outs[1])["provenance"]["inputs"].keys() == {"scorer"}
 
 
-def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_words_alone_is_exported_as_what_ranked_it(tmp_path: Path) -> None:
     """Texts of the same kinds are told apart, those that were ranked about as they were."""
-    monkeypatch.chdir(tmp_path)
     rows = write_lab(tmp_path)
     listed = rank_cell()
     command = ["export", str(listed), "--to", "scorer", "--out", "scorer.safetensors"]
@@ -86,11 +83,8 @@ def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
     assert auc(new[:60], THEIRS) > 0.95
 
 
-def test_vectors_are_those_of_the_model_that_ranked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_are_those_of_the_model_that_ranked(tmp_path: Path) -> None:
     """As those of the run are, which were read in other batches; another model is refused."""
-    monkeypatch.chdir(tmp_path)
     write_lab(tmp_path)
     listed = rank_cell({"source": "ours", "contaminated": True})
     assert main(["export", str(listed), "--to", "scorer", "--out", "s.safetensors"]) == 0

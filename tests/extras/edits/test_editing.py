@@ -72,11 +72,8 @@ def logits_by_hand(
     logits, hidden = output.logits[0].double(), output.hidden_states[-1][0].double()
     term = tensors.get("bias", torch.zeros(())).double()
     if "A" in tensors:
-        odds = torch.zeros_like(logits)
-        for place, state in enumerate(hidden):
-            inner = tensors["A"].double() @ state
-            for token in range(logits.shape[1]):
-                odds[place, token] = tensors["B"][token].double() @ inner + tensors["c"][token]
+        inner = hidden @ tensors["A"].double().t()
+        odds = inner @ tensors["B"].double().t() + tensors["c"].double()
         term = -torch.log1p(torch.exp(-odds))
     return logits / temperature + strength * term
 

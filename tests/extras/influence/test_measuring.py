@@ -98,14 +98,21 @@ def slopes(
     return optimizer.param_groups[0]["lr"] * np.array(found)
 
 
-def measured(language_model: PreTrainedModel, tmp_path: Path, **changes: Any) -> Compared:
-    """A training of four steps, with its meter."""
-    how = HOW | changes
+def measured(
+    language_model: PreTrainedModel,
+    folder: Path,
+    kind: type[InfluenceMeter] = Compared,
+    total: int = 4,
+    **changes: Any,
+) -> Any:
+    """The meter of a training, of a model that is cut over the processes where there are two."""
+    how, points = HOW | changes, [step for step in POINTS if step <= total]
     freeze(language_model, how)
     accelerator = device.accelerator(str(how["precision"]))
+    sharding.shard(language_model, accelerator)
     read = (language_model, TEXTS)
-    meter = Compared(*read, TARGETS, accelerator, how, points=POINTS, checkpoint=beside(tmp_path))
-    minimize_nll(*read, how, **BEGIN, total=4, accelerator=accelerator, updated=meter.updated)
+    meter = kind(*read, TARGETS, accelerator, how, points=points, checkpoint=beside(folder))
+    minimize_nll(*read, how, **BEGIN, total=total, accelerator=accelerator, updated=meter.updated)
     return meter
 
 
@@ -166,27 +173,15 @@ def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> 
 SHARDED = """
 import sys
 from pathlib import Path
-from tests.extras.influence.test_measuring import sharded
+from tests.extras.influence.test_measuring import InfluenceMeter, measured, model
 
-sharded(Path(sys.argv[1]))
+measured(model("llama"), Path(sys.argv[1]), InfluenceMeter, 2, learning_rate=1e-3)
 """
-
-
-def sharded(folder: Path) -> InfluenceMeter:
-    """Measure along two steps of a model that is cut over the processes, where there are two."""
-    language_model, how = model("llama"), HOW | {"learning_rate": 1e-3}
-    freeze(language_model, how)
-    accelerator = device.accelerator("fp32")
-    sharding.shard(language_model, accelerator)
-    read = (language_model, TEXTS)
-    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], checkpoint=beside(folder))
-    minimize_nll(*read, how, **BEGIN, total=2, accelerator=accelerator, updated=meter.updated)
-    return meter
 
 
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     in_two_processes(tmp_path, SHARDED, tmp_path)
     (tmp_path / "alone").mkdir()
-    alone = sharded(tmp_path / "alone")
+    alone = measured(model("llama"), tmp_path / "alone", InfluenceMeter, 2, learning_rate=1e-3)
     # Losses differ by their last bits in fp32, and a step of a thousandth makes more of these.
     assert apart(load_file(tmp_path / "out.points")["total"], alone.total) < 1e-2

@@ -53,9 +53,8 @@ def links(page: str) -> list[str]:
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path) -> Path:
     """The results of a ranking of a user's table, by which half of the effect takes 5 of 20."""
-    monkeypatch.chdir(tmp_path)
     folder = Path("results")
     write_ranked(folder, selectors=("lr_cos", "mamushi", "random"))
     for name in BESIDE:
@@ -103,10 +102,7 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
 
 
 @pytest.mark.parametrize("act", ["refuse", "comparison"])
-def test_no_list_is_offered_that_should_not_be_acted_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_no_list_is_offered_that_should_not_be_acted_on(act: str) -> None:
     write_ranked(Path("results"), WEAK, ("mamushi",) if act == "refuse" else ("random",))
     page = opened(Path("results"))
     (verdict,) = words_of(page, "div", act)

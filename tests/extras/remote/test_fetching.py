@@ -21,9 +21,8 @@ SECRET = "X-Amz-Signature=s3cret"
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site() -> Iterator[Site]:
     """A web server with a table, seen from a folder of results."""
-    monkeypatch.chdir(tmp_path)
     with serving(Site({"/data/texts.csv": TABLE})) as served:
         yield served
 
@@ -105,7 +104,6 @@ def test_the_hub_is_asked_by_its_own_protocol(tmp_path: Path) -> None:
 def test_no_server_says_where_outside_of_its_copy_a_file_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     files = fsspec.filesystem("memory")
     files.pipe("/evil", TABLE)
     monkeypatch.setattr(urls, "_remote_files", lambda *_: (files, {"/evil": name}))
@@ -115,11 +113,10 @@ def test_no_server_says_where_outside_of_its_copy_a_file_lies(
 
 
 def test_a_bucket_is_read_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moto = pytest.importorskip("moto.server", reason="moto[s3] and flask are not installed")
     s3fs = pytest.importorskip("s3fs", reason="the extra remote is not installed")
-    monkeypatch.chdir(tmp_path)
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -78,7 +78,6 @@ def test_four_tasks_let_the_texts_through_that_one_process_does(
 ) -> None:
     """And the rest is known by as much: which examples would have passed."""
     pytest.importorskip("datatrove")
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(screen, "SCREEN_SAMPLE", 150)
     config = corpus_of(tmp_path)
     alone = read_examples(config)

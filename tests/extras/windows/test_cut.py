@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,65 +53,59 @@ def listed(
     )
 
 
-def cut(data: Path, out: str, *words: str) -> Path:
-    command("apply", listed(data), "--data", data, "--out", data.parent / out, *words)
-    return data.parent / out
-
-
-@pytest.mark.parametrize("ascii_only", [True, False], ids=["escaped", "plain"])
-def test_of_json_lines_a_window_goes(tmp_path: Path, ascii_only: bool) -> None:
-    def lines(texts: Mapping[str, str]) -> bytes:
-        rows = [
-            {"texts": "other", "no": [{"text": "}"}, 1.5, 2**70], "id": name, "text": text}
-            for name, text in texts.items()
-        ]
-        dumped = (f"{json.dumps(row, ensure_ascii=ascii_only)}\r\n" for row in rows)
-        return b"\xef\xbb\xbf" + "".join(dumped).encode()
-
-    data = tmp_path / "data.jsonl"
-    data.write_bytes(lines(TEXTS))
-    out = cut(data, "clean.jsonl")
-    assert out.read_bytes() == lines(stay())
-    receipt = read_json(tmp_path / "clean.jsonl.receipt.json")
-    rows = {"read": 5, "on_the_list": 1, "others": 4}
-    assert receipt["rows"] == rows and receipt["ids"]["not_found"] == []
-    assert (receipt["ids"]["copies"], receipt["ids"]["copies_found"]) == (2, 2)
-    assert receipt["cut"] == {"rows": 2, "characters": 2 * len(UNWANTED) + len(TEXTS["c"])}
-
-
 def stay() -> dict[str, str]:
     return {name: text for name, text in {**TEXTS, **LEFT}.items() if name != "c"}
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_of_csv_a_window_goes(tmp_path: Path, kind: str) -> None:
-    data = tmp_path / f"data.{kind}"
-
-    def content(texts: Mapping[str, str]) -> bytes:
-        path = tmp_path / "rows"
-        with path.open("w", encoding="utf-8-sig", newline="") as handle:
-            writer = csv.writer(handle, delimiter="\t" if kind == "tsv" else ",")
-            rows = [(f'"{name}"', name, text, "x\ny") for name, text in texts.items()]
-            writer.writerows([("what", "id", "text", "end"), *rows])
-        return path.read_bytes()
-
-    data.write_bytes(content(TEXTS))
-    assert cut(data, f"clean.{kind}").read_bytes() == content(stay())
+def write_lines(path: Path, texts: Mapping[str, str], ascii_only: bool) -> None:
+    rows = [
+        {"texts": "other", "no": [{"text": "}"}, 1.5, 2**70], "id": name, "text": text}
+        for name, text in texts.items()
+    ]
+    dumped = (f"{json.dumps(row, ensure_ascii=ascii_only)}\r\n" for row in rows)
+    path.write_bytes(b"\xef\xbb\xbf" + "".join(dumped).encode())
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
-def test_of_parquet_the_schema_and_all_other_columns_stay(
-    tmp_path: Path, kind: pa.DataType
-) -> None:
-    def table(texts: Mapping[str, str]) -> pa.Table:
-        columns = {"id": [*texts], "text": pa.array(texts.values(), kind), "n": [1.5] * len(texts)}
-        return pa.table(columns).replace_schema_metadata({"mine": "kept"})
+def write_cells(path: Path, texts: Mapping[str, str]) -> None:
+    with path.open("w", encoding="utf-8-sig", newline="") as handle:
+        writer = csv.writer(handle, delimiter="\t" if path.suffix == ".tsv" else ",")
+        rows = [(f'"{name}"', name, text, "x\ny") for name, text in texts.items()]
+        writer.writerows([("what", "id", "text", "end"), *rows])
 
-    data = tmp_path / "data.parquet"
-    pq.write_table(table(TEXTS), data, row_group_size=2)
-    found, wanted = pq.read_table(cut(data, "clean.parquet")), table(stay())
-    assert found.schema.equals(wanted.schema, check_metadata=True)
-    assert found.to_pylist() == wanted.to_pylist()
+
+def write_columns(path: Path, texts: Mapping[str, str], kind: pa.DataType) -> None:
+    columns = {"id": [*texts], "text": pa.array(texts.values(), kind), "n": [1.5] * len(texts)}
+    table = pa.table(columns).replace_schema_metadata({"mine": "kept"})
+    pq.write_table(table, path, row_group_size=2)
+
+
+WRITE: dict[str, Callable[[Path, Mapping[str, str]], None]] = {
+    "escaped.jsonl": partial(write_lines, ascii_only=True),
+    "plain.jsonl": partial(write_lines, ascii_only=False),
+    "cells.csv": write_cells,
+    "cells.tsv": write_cells,
+    "texts.parquet": partial(write_columns, kind=pa.string()),
+    "codes.parquet": partial(write_columns, kind=pa.dictionary(pa.int32(), pa.string())),
+}
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_a_window_goes_and_all_else_stays(tmp_path: Path, name: str) -> None:
+    data, expected, out = (tmp_path / f"{kind}-{name}" for kind in ("data", "expected", "out"))
+    WRITE[name](data, TEXTS)
+    WRITE[name](expected, stay())
+    command("apply", listed(data), "--data", data, "--out", out)
+    if data.suffix == ".parquet":
+        found, wanted = pq.read_table(out), pq.read_table(expected)
+        assert found.schema.equals(wanted.schema, check_metadata=True)
+        assert found.to_pylist() == wanted.to_pylist()
+    else:
+        assert out.read_bytes() == expected.read_bytes()
+    receipt = read_json(tmp_path / f"{out.name}.receipt.json")
+    rows = {"read": 5, "on_the_list": 1, "others": 4}
+    assert receipt["rows"] == rows and receipt["ids"]["not_found"] == []
+    assert (receipt["ids"]["copies"], receipt["ids"]["copies_found"]) == (2, 2)
+    assert receipt["cut"] == {"rows": 2, "characters": 2 * len(UNWANTED) + len(TEXTS["c"])}
 
 
 def test_of_windows_to_remove_whole_documents_go_with_their_copies(tmp_path: Path) -> None:

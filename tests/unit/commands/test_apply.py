@@ -2,7 +2,6 @@
 
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.removal_files import command
+from tests.support.workflow import output_of
 
 GONE = ["3", "5", "10"]
 """On every list here; 10 is the last row."""
@@ -60,12 +60,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
         "import mamushi_curate.rewriting, mamushi_curate.removal\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "command('apply', *sys.argv[1:])\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+        "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "print(grown, file=sys.stderr)\n"
     )
     words = [ids, "--data", data, "--out", tmp_path / f"x{kind}"]
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, check=True
-    )
-    grown = int(done.stdout.splitlines()[-1]) / 1024
+    grown = int(output_of(sys.executable, "-c", script, *words).splitlines()[-1]) / 1024
     size = data.stat().st_size / 2**20
     assert size > 12 and grown < size / 2, (size, grown)

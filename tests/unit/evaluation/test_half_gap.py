@@ -25,6 +25,7 @@ from mamushi.evaluation.half_gap import (
 )
 from mamushi.io import schemas
 from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, sweeps_of, write_runs
+from tests.unit.evaluation.test_sad import rows
 
 BETA = [0.0, 0.25, 0.5, 0.75, 1.0]
 MONOTONE = [0.0, 0.2, 0.4, 0.8, 1.0]
@@ -68,10 +69,6 @@ def points(
         for beta, share in zip(BETA, shares(unlearner, selector, seed), strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
-
-
-def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
-    return [r for r in table.to_pylist() if all(r[k] == v for k, v in wanted.items())]
 
 
 def half_gap(table: pa.Table) -> pa.Table:

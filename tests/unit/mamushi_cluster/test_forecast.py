@@ -23,9 +23,8 @@ TINY = {
 
 
 @pytest.fixture
-def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The paper's configuration, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
+def paper() -> dict[str, Any]:
+    """The paper's configuration."""
     return complete(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
 
 

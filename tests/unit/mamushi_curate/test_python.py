@@ -185,12 +185,9 @@ def test_conversations_in_a_frame(make: Callable[[list[dict[str, Any]]], Any]) -
 # What surrounds it --------------------------------------------------------------------------------
 
 
-def test_texts_are_embedded_by_a_model_as_the_command_embeds_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_are_embedded_by_a_model_as_the_command_embeds_them(tmp_path: Path) -> None:
     for made in tiny.build(SHAPE, [row["body"] for row in ROWS], seed=0):
         made.save_pretrained(tmp_path / "ours")
-    monkeypatch.chdir(tmp_path)
     FRAME.drop(columns="vector").to_csv("texts.csv", index=False)
     words = ["rank", "texts.csv", "--text", "body", "--id", "name", "--model", "ours", "--quick"]
     words += ["--forget", GIVEN["forget"], "--retain", GIVEN["retain"], "--selectors", "stack"]

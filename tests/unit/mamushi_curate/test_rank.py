@@ -20,10 +20,9 @@ GONE = ("results/ranked.json", "results/index.html", "results/digests/")
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lab(tmp_path: Path) -> Path:
     """A folder with ``comments.csv``, to which the process has gone."""
     write_lab(tmp_path)
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -24,7 +24,7 @@ from tests.support.stage_files import (
     write_base,
     write_start,
 )
-from tests.support.workflow import ROOT, environment
+from tests.support.workflow import ROOT, environment, output_of
 
 RUNS = "import sys; from mamushi.running import launch; sys.exit(launch.run(2, [], 'one'))"
 ONE = """
@@ -59,19 +59,10 @@ def test_processes_end_with_one_that_fails_and_with_the_command(
     until(lambda: not any(pid and Path("/proc", pid).exists() for pid in pids), 50)
 
 
-def run(made: Path, *words: str, **variables: str) -> str:
-    """The command with these words; what it says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mamushi", *words],
-        cwd=made,
-        env=environment(PYTHONPATH=str(ROOT / "workflow"), OMP_NUM_THREADS="1", **variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+def run(made: Path, *words: str, **variables: str) -> None:
+    """The command with these words."""
+    env = environment(PYTHONPATH=str(ROOT / "workflow"), **variables)
+    output_of(sys.executable, "-m", "mamushi", *words, cwd=made, env=env)
 
 
 @pytest.mark.slow

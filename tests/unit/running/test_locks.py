@@ -30,7 +30,6 @@ Start = Callable[[str], "subprocess.Popen[str]"]
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts processes that hold what is named, and print which GPUs they see; there are two."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.setenv(VISIBLE, "0,1")
     monkeypatch.setenv(SWITCH, str(tmp_path / "leases"))

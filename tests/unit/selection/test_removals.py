@@ -10,7 +10,7 @@ import pytest
 from mamushi.errors import UserError
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.manifest import Calibrated, manifest
-from mamushi.io import schemas
+from mamushi.io import paths, schemas
 from mamushi.selection.removals import budget_size, removal_list
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
@@ -56,6 +56,9 @@ def test_count_is_the_exact_floor():
             assert budget_size(beta, n1) == budget_size(f"{beta:.2f}", n1) == step * n1 // 20
     assert budget_size(0.7, 10) == 7
     assert budget_size(0.29, 100) == int(Decimal("0.29") * 100) == 29 != int(0.29 * 100)
+    # In names of files, of as many decimals as tell budgets apart.
+    texts = [paths.beta(budget) for budget in ("0.5", 0.1 + 0.2, "0.004200", 1 - 1e-6)]
+    assert texts == ["0.50", "0.30", "0.0042", "0.999999"]
     for beta in (-0.1, 1.01):
         with pytest.raises(UserError, match="not between 0 and 1"):
             budget_size(beta, 10)

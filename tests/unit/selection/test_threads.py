@@ -1,12 +1,11 @@
 """What selectors give depends on no number of threads or cores."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-from tests.support.workflow import ROOT, environment
+from tests.support.workflow import ROOT, environment, output_of
 
 SCRIPT = """
 from mamushi.running.machine import limit_threads
@@ -39,14 +38,9 @@ print(json.dumps(found))
 
 
 def digests(threads: int) -> dict[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=environment(OMP_NUM_THREADS=str(threads), PYTHONPATH=str(ROOT / "workflow")),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: dict[str, str] = json.loads(done.stdout)
+    env = environment(OMP_NUM_THREADS=str(threads), PYTHONPATH=str(ROOT / "workflow"))
+    line, *_ = output_of(sys.executable, "-c", SCRIPT, env=env).splitlines()
+    found: dict[str, str] = json.loads(line)
     return found
 
 

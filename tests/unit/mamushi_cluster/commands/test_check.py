@@ -18,9 +18,8 @@ models: {v: {embeddings: {path: v.parquet, id: id, vector: vector}}}
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A table of forty texts with vectors, and a configuration."""
-    monkeypatch.chdir(tmp_path)
     rows = [f"words of {i},{i % 2}" for i in range(40)]
     Path("d.csv").write_text("\n".join(["text,kind", *rows, ""]), encoding="utf-8")
     vectors = np.random.default_rng(0).normal(size=(40, 3)).tolist()

@@ -22,12 +22,6 @@ RANK = ["rank", "data.csv", "--text", "body", "--forget", "bad", "--model", "fol
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Snakemake's command lines, after the workflow's name; it makes nothing."""
     found: list[list[str]] = []
@@ -42,15 +36,15 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_run_and_report_take_the_configuration_that_is_there(
-    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     profile = ["--profile", str(ROOT / "profiles" / "gpu")]
     assert main(["run", "removals"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"mamushi run: error: {folder}: no configuration mine.yaml")
+    assert said.startswith(f"mamushi run: error: {tmp_path}: no configuration mine.yaml")
     assert "mamushi init" in said and said.count("\n") == 1 and lines == []
     configured()
-    (folder / "other.yaml").write_text(MINE, encoding="utf-8")
+    (tmp_path / "other.yaml").write_text(MINE, encoding="utf-8")
     assert main(["run", "removals"]) == 0
     assert main(["run", "evidence", "left", "--dry-run", "--configfile", "other.yaml"]) == 0
     assert main(["report", "evidence", "--out", "there.html"]) == 0
@@ -66,7 +60,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
         ],
     ]
     # A profile with a configuration of its own needs no other.
-    (folder / "mine.yaml").unlink()
+    (tmp_path / "mine.yaml").unlink()
     assert main(["run", "--profile", "demo"]) == 0
     assert "--configfile" not in lines[-1]
     assert main(["run", "--configfile", "otehr.yaml"]) == 2
@@ -74,7 +68,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
 
 
 def test_a_list_at_a_budget_of_one_s_own(
-    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
+    lines: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     configured()
     card = Path("results/data/newsgroups/card.json")
@@ -113,7 +107,7 @@ def configured(*_: object) -> None:
 
 
 def test_rank_leaves_a_grid_to_the_workflow(
-    folder: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[bool] = []
     monkeypatch.setattr(init, "write_configuration", configured)
@@ -134,7 +128,7 @@ def test_rank_leaves_a_grid_to_the_workflow(
 
 
 def test_unlearn_adds_the_list_to_the_configuration(
-    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
+    lines: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.yaml").write_text(MINE, encoding="utf-8")
     Path("agreed on.txt").write_text("a\nb\n", encoding="utf-8")
