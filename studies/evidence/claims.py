@@ -103,9 +103,10 @@ def try_claim(claim: Claim, measured: Measured) -> Tried:
     return Tried(claim, effects, statements, seeds, reasons[0] if reasons else None)
 
 
-def judge(family: Family, run: Run) -> dict[str, Judged]:
-    """Return each claim of a family as the run has it, by name."""
-    measured = Measured(run, family)
+def judge(family: Family, run: Run, *, net: bool = True) -> dict[str, Judged]:
+    """Return each claim of a family as the run has it, by name; of shares ``net`` of retain texts,
+    or of forget texts alone."""
+    measured = Measured(run, family, net)
     tried = {name: try_claim(claim, measured) for name, claim in family.claims.items()}
     # A claim that has no p is counted: what is corrected for was written down before the run.
     corrected = holm([1.0 if np.isnan(claim.p) else claim.p for claim in tried.values()])

@@ -45,10 +45,12 @@ class Pool:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run's arms over the budgets of a family; ``lists`` are what stands for ``random``."""
+    """A run's arms over the budgets of a family; ``lists`` are what stands for ``random``. Shares
+    of the gap are ``net`` of retain texts, or of forget texts alone."""
 
     run: Run
     family: Family
+    net: bool = True
 
     @cached_property
     def seeds(self) -> list[int]:
@@ -101,21 +103,31 @@ class Measured:
         forget = self.run.held_out.forget
         if measure == "retain":
             return ~forget
-        return forget & np.isfinite(self.nll(GOLD, (), measure).sum(axis=0))
+        return (forget | self.net) & np.isfinite(self.nll(GOLD, (), measure).sum(axis=0))
 
     def contrast(self, a: Doubles, b: Doubles, measure: str, pool: Pool | None = None) -> Effect:
-        """How much the mean NLL is higher under ``a`` than ``b`` (S, n): of forget texts a share of
-        the gap, of retain texts in nats."""
+        """How much the mean NLL is higher under ``a`` than ``b`` (S, n): of forget texts, net of
+        retain texts, a share of the gap, of retain texts in nats."""
         chosen = self.chosen(measure)
         tokens, groups = self.run.tokens[chosen], self.run.held_out.groups[chosen]
         a, b = a[:, chosen], b[:, chosen]
-        gap = None
+        gap = forget = None
+        by_seed = self._mean(a - b, chosen)
         if measure != "retain":
+            forget = self.run.held_out.forget[chosen] if self.net else None
             beta0, gold = (self.nll(name, (), measure)[:, chosen] for name in (BETA0, GOLD))
             gap = beta0, gold
-        by_seed = (a - b).sum(axis=1) / tokens.sum()
         pooled = None if pool is None else self.pooled(measure, by_seed, pool)
-        return contrast(a, b, tokens, groups, gap=gap, pooled=pooled)
+        return contrast(a, b, tokens, groups, forget=forget, gap=gap, pooled=pooled)
+
+    def _mean(self, nll: Doubles, chosen: NDArray[np.bool_]) -> Doubles:
+        """The mean NLL per token (S,) of the ``chosen`` texts, from theirs (S, m); of both domains,
+        of forget texts less that of retain texts."""
+        tokens, forget = self.run.tokens[chosen], self.run.held_out.forget[chosen]
+        if not forget.any() or forget.all():
+            return np.asarray(nll.sum(axis=1) / tokens.sum())
+        means = [nll[:, of].sum(axis=1) / tokens[of].sum() for of in (forget, ~forget)]
+        return np.asarray(means[0] - means[1])
 
     def pooled(self, measure: str, values: Doubles, pool: Pool) -> tuple[float, float] | None:
         """The variance over seeds of a difference (S,), pooled over all lists of all selectors."""
@@ -134,9 +146,11 @@ class Measured:
             return sad(*self.perplexity(name).T, *self.perplexity(GOLD).T)
         if measure == "deep":
             chosen = self.chosen(measure)
-            nll = self.of_arms([name], measure)[:, chosen]
-            return np.asarray(nll.sum(axis=1) / self.run.tokens[chosen].sum())
-        return np.log(self.perplexity(name)[:, 0 if measure == "recovered" else 1])
+            return self._mean(self.of_arms([name], measure)[:, chosen], chosen)
+        forget, retain = np.log(self.perplexity(name)).T
+        if measure == "retain":
+            return np.asarray(retain)
+        return np.asarray(forget - retain if self.net else forget)
 
     def perplexity(self, name: str) -> Doubles:
         """Perplexity of forget and of retain texts (S, 2)."""

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -23,7 +24,7 @@ from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import crossing
 from mamushi_extras.effects.contrasts import OVERSHOOTS, Effect
 from studies.evidence.archive import Run, read
-from studies.evidence.claims import CANNOT, Tried, claim_lines, judge
+from studies.evidence.claims import CANNOT, Judged, Tried, claim_lines, judge
 from studies.evidence.families import Family, read_families
 from studies.evidence.measures import (
     BETA0,
@@ -38,7 +39,9 @@ from studies.evidence.measures import (
 from studies.influence.judge import (
     ARCHIVE,
     ARMS,
+    FAMILIES,
     LONGER,
+    ONE_DRAW,
     UNLEARNED,
     by_seed_table,
     claims_table,
@@ -48,7 +51,7 @@ from studies.influence.judge import (
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-SCIENCE = ("evidence", "tokens", "influence")
+SCIENCE = ("evidence", "tokens", "influence", "cross-entropy")
 PAGES = [ROOT / "README.md", *(ROOT / f"docs/science/{name}.md" for name in SCIENCE)]
 NUMBERS = FOLDER / "numbers.txt"
 BLOCK = "<!-- made by studies/evidence/page.py: {} -->"
@@ -156,8 +159,7 @@ def quarter(families: Mapping[str, Family], archive: Archive) -> str:
 
 def verdicts(family: Family, run: Run) -> str:
     """The claims of a dataset, with their words."""
-    judged = judge(family, run)
-    tried = [claim for claim in judged.values() if claim.tried.effects]
+    judged, plain = judge(family, run), judge(family, run, net=False)
     rows = [
         [
             claim.tried.claim.says.removesuffix("."),
@@ -165,10 +167,17 @@ def verdicts(family: Family, run: Run) -> str:
             _difference(claim.tried),
             "-" if np.isnan(claim.p) else f"{claim.p:.2g}",
             f"**{claim.word}**" if claim.word != CANNOT else CANNOT,
+            f"{_difference(plain[name].tried)} {plain[name].word}" if _is_net(claim) else "-",
         ]
-        for claim in tried
+        for name, claim in judged.items()
+        if claim.tried.effects
     ]
-    return table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
+    head = ["claim", "measure", "difference", "p (Holm)", "verdict", "of forget texts alone"]
+    return table(head, rows)
+
+
+def _is_net(claim: Judged) -> bool:
+    return claim.tried.claim.measure in ("recovered", "deep")
 
 
 def _difference(tried: Tried) -> str:
@@ -199,7 +208,8 @@ def selectors(family: Family, run: Run) -> str:
 
 
 def _share_names(run: Run) -> list[str]:
-    return ["recovered", *["deep"] * bool(run.deep), "retain NLL less gold's"]
+    plain = ["recovered, forget texts alone", *["deep, forget texts alone"] * bool(run.deep)]
+    return ["recovered", *plain, "retain NLL less gold's"]
 
 
 def _shares(measured: Measured, nll: Callable[[str], Doubles]) -> list[str]:
@@ -209,9 +219,17 @@ def _shares(measured: Measured, nll: Callable[[str], Doubles]) -> list[str]:
     Raises ``Absent``.
     """
     cells = []
-    for measure in ("recovered", "deep", "retain")[:: 1 if measured.run.deep else 2]:
-        against = measured.nll(GOLD if measure == "retain" else BETA0, (), measure)
-        effect = measured.contrast(nll(measure), against, measure)
+    for measure, net in (
+        ("recovered", True),
+        ("recovered", False),
+        ("deep", False),
+        ("retain", False),
+    ):
+        if measure == "deep" and not measured.run.deep:
+            continue
+        of = replace(measured, net=net)
+        against = of.nll(GOLD if measure == "retain" else BETA0, (), measure)
+        effect = of.contrast(nll(measure), against, measure)
         far = measure != "retain" and effect.low > 1
         cells.append(shown(effect, SHOWN[measure]) + f", {OVERSHOOTS}" * far)
     return cells
@@ -279,30 +297,37 @@ def make_blocks(archive: Archive) -> dict[str, str]:
     return blocks | influence_blocks()
 
 
+NET = ["recovered", "deep", "after relearning"]
+OF_FORGET = [f"{name}, forget texts alone" for name in NET]
+RETAIN_NATS = "retain NLL less gold's, thousandths"
+
+
 def influence_blocks() -> dict[str, str]:
     """Return the blocks of the families of claims about influence."""
-    family = read_claims()
-    datasets, seeds = family["datasets"], family["seeds"]
-    measured = ["recovered", "deep", "after relearning", "retain NLL less gold's, thousandths"]
+    file = read_claims()
+    datasets, seeds = file["datasets"], file["seeds"]
     rows = {dataset: list(shares_table(dataset, seeds)) for dataset in datasets}
-    blocks = {f"influence {dataset}": table(["", *measured], rows[dataset]) for dataset in datasets}
-    for block, suffix, compared in (("unlearned", "", UNLEARNED), ("epochs", LONGER, ARMS)):
+    head = ["", "seeds", *NET, *OF_FORGET, RETAIN_NATS]
+    blocks = {f"influence {dataset}": table(head, rows[dataset]) for dataset in datasets}
+    for block, suffix, compared in (("unlearned", ONE_DRAW, UNLEARNED), ("epochs", LONGER, ARMS)):
         by_seed = [
             [dataset, *row]
             for dataset in datasets
             if (ARCHIVE / f"{dataset}{suffix}.parquet").is_file()
-            for row in by_seed_table(f"{dataset}{suffix}", compared, seeds)
+            for row in by_seed_table(f"{dataset}{suffix}", compared, range(10))
         ]
-        blocks[f"influence {block}"] = table(["", "", *measured], by_seed)
+        blocks[f"influence {block}"] = table(["", "", *OF_FORGET, RETAIN_NATS], by_seed)
     head = ["", "measure", "is", *datasets]
-    blocks["influence claims"] = table(head, claims_table(family))
+    for family in FAMILIES:
+        blocks[f"influence claims {family}"] = table(head, claims_table(file, family))
     by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]
     first = [
-        [name, *(f"{cells[name][0]}; {cells[name][1]}" for cells in by_name)]
+        [name, *("; ".join(cells[name][1:4]) for cells in by_name)]
         for name in by_name[0]
-        if all(name in cells for cells in by_name)
+        # Of fewer seeds a share has no interval.
+        if all(name in cells and int(cells[name][0]) > 2 for cells in by_name)
     ]
-    blocks["influence first"] = table(["recovered; deep", *datasets], first)
+    blocks["influence first"] = table(["; ".join(NET), *datasets], first)
     return blocks
 
 

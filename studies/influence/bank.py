@@ -23,10 +23,11 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
+from transformers import PreTrainedModel
 
 from mamushi.config.sections import UnlearnTraining
 from mamushi.io import schemas
-from mamushi.io.files import atomic
+from mamushi.io.files import atomic, write_json
 from mamushi.io.tables import CONTAMINATION, EVALUATION, FORGET, INFERENCE, RETAIN, read_table
 from mamushi.lm import device
 from mamushi.lm.batches import steps
@@ -48,11 +49,10 @@ from mamushi_extras.influence.measuring import (
     InfluenceMeter,
     draw_targets,
     points_of,
-    split_by_text,
 )
 from mamushi_extras.left.relearning import relearn
 from mamushi_extras.speed.trunk import use_states
-from mamushi_extras.tokens.masks import TokenPool, highest_spans
+from mamushi_extras.tokens.masks import TokenPool, highest_spans, split_by_text
 
 Doubles = NDArray[np.float64]
 MODEL, LENGTH, BATCH_TOKENS = "smollm2_frozen", 48, 16384
@@ -87,8 +87,13 @@ BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
 UNLEARNERS, PASSES = ("neggrad_plus", "salun"), 1
 EMBEDDED = ("mamushi", "lr_cos", "stack", "cross_entropy_stack")
 """Selectors that read vectors."""
-LIKELIHOODS = ("cross_entropy", "cross_entropy_mean", "cross_entropy_stack", "halves")
+JUDGES = ("ngram", "ten_blocks", "aligned")
+"""What scores texts in the place of the model: counts of words and pairs of words; its first ten
+blocks below its norm and head; and the model with a twin that reads each text in its step."""
+LIKELIHOODS = ("cross_entropy", "cross_entropy_mean", "cross_entropy_stack", "halves", *JUDGES)
 """Selectors that read models' own likelihoods."""
+FILES = {"cross_entropy_mean": "cross_entropy", "cross_entropy_stack": "cross_entropy"}
+"""Whose file of likelihoods a selector reads."""
 HARM, HOTTER = 0.005, 1.02
 """Nats a token that a temperature may cost retain texts that no model saw, and its steps."""
 
@@ -107,12 +112,36 @@ def draws(texts: TokenSet, *counts: Mapping[str, int], seed: int = 0) -> list[To
     return sets
 
 
+def ngram_nll(seen: TokenSet, texts: TokenSet) -> Doubles:
+    """Return the NLL of the texts' predicted tokens by the counts of ``seen``: a third each by the
+    token before, by the token alone, and by chance."""
+    size = int(max(seen.tokens.max(), texts.tokens.max())) + 1
+
+    def pairs(of: TokenSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        at = np.flatnonzero(of.predicted)
+        return of.tokens[at - 1].astype(np.int64), of.tokens[at].astype(np.int64)
+
+    before, after = pairs(seen)
+    single = np.bincount(after, minlength=size) / len(after)
+    starts = np.bincount(before, minlength=size)
+    keys, counts = np.unique(before * size + after, return_counts=True)
+    before, after = pairs(texts)
+    wanted = before * size + after
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    together = np.where(keys[place] == wanted, counts[place], 0) / np.maximum(starts[before], 1)
+    likelihood: Doubles = (together + single[after] + 1 / size) / 3
+    return -np.log(likelihood)
+
+
 class Bank:
     """The texts of a corpus, of a seed those that are ranked and others of both domains, the
     held-out ones of all, and a model that can be put back to where it started."""
 
-    def __init__(self, results: Path, dataset: str, out: Path, epochs: int) -> None:
+    def __init__(
+        self, results: Path, dataset: str, out: Path, epochs: int, blocks: int | None = None
+    ) -> None:
         self.folder, data = out / dataset, results / "data" / dataset
+        self.judge = partial(Bank, results, dataset, out, epochs)
         files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
         inference, contamination, held_out = (
             read_tokens(*files, section, LENGTH)
@@ -127,14 +156,21 @@ class Bank:
         device.seed_torch(0)
         self.accelerator = device.accelerator("bf16")
         card = results / "base" / MODEL / "card.json"
-        self.model = open_placed(
-            card, [], "bf16", self.accelerator, partial(freeze, settings=self.training)
-        )
+
+        def prepare(model: PreTrainedModel) -> None:
+            if blocks is not None:
+                model.model.layers = model.model.layers[:blocks]
+                model.config.num_hidden_layers = blocks
+            freeze(model, self.training)
+
+        self.open_base = partial(open_placed, card, [], "bf16", self.accelerator)
+        self.model = self.open_base(prepare)
         self.tokenizer = open_tokenizer(card)
         # What the blocks below the trained ones make of all texts, computed once.
         texts = concat([self.pool, self.held_out])
-        blocks, trunk = self.training["trained_blocks"], self.folder / "trunk"
-        use_states(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
+        trunk = self.folder / f"trunk{blocks or ''}"
+        trained = self.training["trained_blocks"]
+        use_states(trunk, self.model, texts, trained, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}
@@ -231,22 +267,25 @@ class Bank:
         print(f"{unlearner}: {outcome.steps} steps, stopped at {outcome.stopped_at}", flush=True)
 
     @contextmanager
-    def edited(self, seed: int, unlearner: str) -> Iterator[None]:
-        """Within the block, the logits of the model as it is are edited to unlearn all forget
-        texts."""
+    def edited(self, seed: int, unlearner: str, listed: Sequence[str]) -> Iterator[None]:
+        """Within the block, the logits of the model as it is are edited to unlearn the texts of
+        these ids."""
         head = self.model.get_output_embeddings()
         name = next(name for name, module in self.model.named_modules() if module is head)
         try:
             if unlearner == "temperature":
                 self.heat(head, name)
             else:
-                texts = [
-                    subset(self.ranked, np.flatnonzero(self.forget == of)) for of in (True, False)
-                ]
-                plug_in = plugin("unlearner", unlearner)
+                ids, plug_in = self.ranked.ids.astype(str), plugin("unlearner", unlearner)
+                selected, retain, forget = (
+                    subset(self.ranked, np.flatnonzero(of))
+                    for of in (np.isin(ids, listed), ~self.forget, self.forget)
+                )
                 options = {"seed": seed, "accelerator": self.accelerator}
-                options |= {"batch_tokens": BATCH_TOKENS}
-                edited = plug_in.code.edit(self.model, *texts, plug_in.defaults, **options)
+                options |= {"batch_tokens": BATCH_TOKENS, "forget": forget, "base": self.open_base}
+                read = self.model, selected, retain, plug_in.defaults
+                edited = plug_in.code.edit(*read, **options)
+                print(unlearner, edited.counts, flush=True)
                 lay_over(self.model, edited.edit)
             yield
         finally:
@@ -313,7 +352,7 @@ class Cell:
         self.folder.mkdir(parents=True, exist_ok=True)
         bank.draw(seed)
 
-    def likelihoods(self, name: str) -> list[NDArray[np.float64]]:
+    def likelihoods(self, name: str) -> list[NDArray[np.float32]]:
         """Return of each text's predicted tokens by how much its NLL is lower under models that saw
         other forget texts than under those that saw none."""
         of_tokens = load_file(self.folder / f"{name}.safetensors")["difference"]
@@ -345,7 +384,7 @@ class Cell:
             both = [self.score_texts(of) for of in ("cross_entropy", "stack")]
             return sum((of - of.mean()) / of.std() for of in both)
         if name in LIKELIHOODS:
-            of_texts = self.likelihoods("halves" if name == "halves" else "cross_entropy")
+            of_texts = self.likelihoods(FILES.get(name, name))
             sums = np.array([values.sum() for values in of_texts])
             tokens = np.maximum(self.bank.ranked.counted, 1)
             return sums / tokens if name == "cross_entropy_mean" else sums
@@ -357,7 +396,7 @@ class Cell:
         if name == "influence":
             return list(self.influence)
         if name == "cross_entropy":
-            return [of_text.astype(np.float32) for of_text in self.likelihoods(name)]
+            return list(self.likelihoods(name))
         pool = TokenPool(self.bank.ranked, self.bank.contamination)
         settings = dict(plugin("selector", name).defaults)
         return plugin("selector", name).code.score_tokens(pool, settings, self.seed)
@@ -376,6 +415,17 @@ class Cell:
         scores = self.score_texts(name)[self.bank.forget]
         first = np.argsort(-scores, kind="stable")[: budget_size(float(beta), len(ids))]
         return ids[first].tolist()
+
+    def foresee(self) -> None:
+        """Write for each list by ``cross_entropy`` that has an arm the share that it has of the sum
+        of all forget texts' scores: a forecast of what it recovers."""
+        names = [path.stem for path in self.folder.glob("texts-cross_entropy-*.parquet")]
+        forget, ids = self.bank.forget, self.bank.ranked.ids.astype(str)
+        scores = self.score_texts("cross_entropy") if names else forget
+        total = float(scores[forget].sum())
+        of_lists = {name: float(scores[np.isin(ids, self.listed(name))].sum()) for name in names}
+        shares = {name: gone / total for name, gone in of_lists.items()}
+        write_json(self.folder / "foreseen.json", shares)
 
     def spans(self, arm: str) -> list[dict[str, Any]]:
         """Return what an arm such as ``tokens-influence-0.10`` masks, by the ids of the texts."""
@@ -402,30 +452,56 @@ class Cell:
             )
             bank.train(self.seed, bank.ranked, None, meter.updated)
             meter.path.replace(slopes)
-        needed = [name] if name in (*EMBEDDED, *LIKELIHOODS) else []
-        if needed and name != "halves" and not vectors.is_file():
+        file = self.folder / f"{name}.safetensors"
+        if name in JUDGES and not file.is_file():
+            save_file({"difference": self.judged(name)}, file)
+        elif name == "halves" and not file.is_file():
+            save_file({"difference": self.halves()}, file)
+        elif name in (*EMBEDDED, *FILES, "cross_entropy") and not vectors.is_file():
             bank.train(self.seed, bank.contamination)
             save_file({"embeddings": bank.embeddings()}, vectors)
-            seen = self.nll()
-            retain = np.flatnonzero(bank.contamination.domains == RETAIN)
-            bank.train(self.seed, subset(bank.contamination, retain))
             file = self.folder / "cross_entropy.safetensors"
-            save_file({"difference": self.nll() - seen}, file)
-        file = self.folder / "halves.safetensors"
-        if name == "halves" and not file.is_file():
-            half = np.random.default_rng(self.seed).permutation(len(bank.ranked)) % 2
-            self.bank.without(self.seed, bank.ranked.ids[bank.forget].astype(str).tolist())
-            difference = self.nll()
-            for of in (0, 1):
-                listed = bank.ranked.ids[bank.forget & (half == of)].astype(str)
-                bank.without(self.seed, listed.tolist())
-                inside = np.repeat(half == of, bank.ranked.counted)
-                difference[inside] -= self.nll()[inside]
-            save_file({"difference": difference}, file)
+            save_file({"difference": self.difference(bank)}, file)
 
-    def nll(self) -> Doubles:
-        """Return the NLL of the ranked texts' predicted tokens under the model as it is."""
+    def difference(self, bank: "Bank", *, aligned: bool = False) -> Doubles:
+        """Return the NLL of the ranked texts' tokens under the clean twin of a bank's model as it
+        is, which was trained on the contamination section, less that under the latter. The twin
+        reads as many texts, or, ``aligned``, each in the step in which the other read it."""
+        seen, retain = self.nll(bank), bank.contamination.domains == RETAIN
+        texts = subset(bank.contamination, np.flatnonzero(retain))
+        bank.train(self.seed, texts, retain if aligned else None)
+        return self.nll(bank) - seen
+
+    def judged(self, name: str) -> Doubles:
+        """Return the same by another model, or by a twin that reads each text in its step."""
+        if name == "ngram":
+            texts = self.bank.contamination
+            twin = subset(texts, np.flatnonzero(texts.domains == RETAIN))
+            return ngram_nll(twin, self.bank.ranked) - ngram_nll(texts, self.bank.ranked)
+        if name == "aligned":
+            self.bank.train(self.seed, self.bank.contamination)
+            return self.difference(self.bank, aligned=True)
+        judge = self.bank.judge(blocks=10)
+        judge.draw(self.seed)
+        judge.train(self.seed, judge.contamination)
+        return self.difference(judge)
+
+    def halves(self) -> Doubles:
+        """Return the same without a contamination section: each half of the ranked texts is read
+        by a model of the other half of the forget texts."""
         bank = self.bank
+        half = np.random.default_rng(self.seed).permutation(len(bank.ranked)) % 2
+        bank.without(self.seed, bank.ranked.ids[bank.forget].astype(str).tolist())
+        difference = self.nll(bank)
+        for of in (0, 1):
+            bank.without(self.seed, bank.ranked.ids[bank.forget & (half == of)].astype(str))
+            inside = np.repeat(half == of, bank.ranked.counted)
+            difference[inside] -= self.nll(bank)[inside]
+        return difference
+
+    @staticmethod
+    def nll(bank: "Bank") -> Doubles:
+        """Return the NLL of the ranked texts' predicted tokens under the model as it is."""
         return token_nll(bank.model, bank.ranked, BATCH_TOKENS, bank.accelerator)
 
     def unlearned(self, listed: str) -> TokenSet:
@@ -442,17 +518,21 @@ class Cell:
             return
         unlearner, _, of_list = arm.partition("-")
         listed = of_list if unlearner in UNLEARNERS else arm
-        unit, name, *_ = listed.split("-") if "-" in listed else (listed, "")
-        self.prepare(name)
+        if is_edit := unlearner == "edit":
+            unlearner, _, of_list = of_list.partition("-")
+            listed = f"texts-{of_list}" if of_list else WHOLE
+        if "-" in listed:
+            self.prepare(listed.split("-")[1])
         began = time.process_time(), time.perf_counter()
         if unlearner in UNLEARNERS:
             bank.unlearning(self.seed, unlearner, self.unlearned(listed))
-        elif unit == "tokens":
+        elif arm.startswith("tokens"):
             bank.masking(self.seed, self.spans(arm))
         else:
-            bank.without(self.seed, [] if unit == "edit" else self.listed(arm))
+            bank.without(self.seed, [] if is_edit else self.listed(arm))
         trained = time.process_time()
-        with bank.edited(self.seed, name) if unit == "edit" else nullcontext():
+        edited = partial(bank.edited, self.seed, unlearner)
+        with edited(self.listed(listed)) if is_edit else nullcontext():
             columns = bank.measure(self.seed)
         with atomic(path) as part:
             pq.write_table(pa.table(columns), part)
@@ -478,7 +558,8 @@ ARMS = {
         "tokens-cross_entropy-0.10",
     ],
     "variants": ["texts-cross_entropy_mean-0.50", "texts-cross_entropy_stack-0.50"],
-    "untrained": ["edit-temperature", "edit-logit_bias", "edit-tilt"],
+    "judges": [f"texts-{judge}-0.50" for judge in JUDGES],
+    "untrained": ["edit-temperature", "edit-logit_bias", "edit-tilt", "edit-tilt-stack-0.50"],
     "unlearned": [
         f"{unlearner}-{listed}"
         for unlearner in UNLEARNERS
@@ -511,6 +592,7 @@ def main() -> None:
         cell = Cell(bank, seed)
         for arm in arms:
             cell.make(arm)
+        cell.foresee()
 
 
 if __name__ == "__main__":
