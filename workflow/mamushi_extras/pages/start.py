@@ -101,7 +101,7 @@ def share_words(row: Mapping[str, Any], name: str) -> str:
     share, low, high, reason = (row[name + end] for end in ("", "_low", "_high", "_withheld"))
     if low is not None:
         return f"{share:.0%} [{100 * low:.0f}, {100 * high:.0f}]"
-    return f"not told ({reason})" if share is None else f"{share:.0%} ({reason})"
+    return f"not told ({reason})" if share is None else f"{share:.0%} ({reason.partition(':')[0]})"
 
 
 def list_size(manifest: Manifest) -> tuple[int, int, str]:

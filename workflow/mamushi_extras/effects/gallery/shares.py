@@ -50,6 +50,7 @@ def draw(grid: dict[str, Any], effects: Path) -> Any:
         ):
             at = bars.beta[leave], [edge] * leave.sum()
             axes.scatter(*at, 9, [*colours[leave]], arrow, clip_on=False)
-    many = len(grid["seeds"]) > 1
-    note = "bars: 95% intervals over texts and seeds" if many else "one seed: no intervals"
+    many = len(grid["seeds"]) > 2
+    few = "fewer than three seeds: no intervals"
+    note = "bars: 95% intervals over texts and seeds" if many else few
     return style.finish(drawn, grid, note)
