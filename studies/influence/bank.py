@@ -1,6 +1,6 @@
 """Train what a family of claims compares, on one corpus, and measure it: all in one process.
 
-    python -m studies.influence.bank results jigsaw --seeds 3 4 5 6 7 --arms judged --out bank
+    python -m studies.influence.bank results jigsaw --seeds 1 2 3 4 5 --arms judged --out bank
 
 The workflow has made the texts and tokens of families.yaml. A seed draws its texts from both
 training sections; held-out texts are the same for all. Blocks below the trained ones never move, so
@@ -11,8 +11,7 @@ its NLL, the deep one, and that after relearning. A file that is there is kept.
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -20,71 +19,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
-from transformers import PreTrainedModel
 
-from mamushi.config.sections import UnlearnTraining
-from mamushi.io import schemas
 from mamushi.io.files import atomic, write_json
-from mamushi.io.tables import CONTAMINATION, EVALUATION, FORGET, INFERENCE, RETAIN, read_table
-from mamushi.lm import device
-from mamushi.lm.batches import steps
-from mamushi.lm.embed import embed
-from mamushi.lm.loading import open_placed, open_tokenizer
-from mamushi.lm.parameters import freeze
-from mamushi.lm.perplexity import text_nll, token_nll
+from mamushi.io.tables import RETAIN
+from mamushi.lm.perplexity import token_nll
 from mamushi.lm.storage import Checkpoint
-from mamushi.lm.tokens import TokenSet, concat, keep_spans, mask_spans, mass, read_tokens, subset
-from mamushi.lm.training import Objective, Updated, minimize_nll
+from mamushi.lm.tokens import TokenSet, keep_spans, subset
 from mamushi.registry import plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
-from mamushi.unlearning.loop import Unlearning, steps_of
-from mamushi_extras.edits.head import HeadEdit, lay_over
-from mamushi_extras.effects.raking import LogitTables, plan_rakings
-from mamushi_extras.influence.measuring import (
-    InfluenceMeter,
-    draw_targets,
-    points_of,
-)
-from mamushi_extras.left.relearning import relearn
-from mamushi_extras.speed.trunk import use_states
+from mamushi_extras.influence.measuring import InfluenceMeter, points_of
 from mamushi_extras.tokens.masks import TokenPool, highest_spans, split_by_text
+from studies.influence.models import BATCH_TOKENS, Bank, Doubles
 
-Doubles = NDArray[np.float64]
-MODEL, LENGTH, BATCH_TOKENS = "smollm2_frozen", 48, 16384
-TRAINING: dict[str, Any] = {
-    "epochs": 1,
-    "batch_size": 16,
-    "learning_rate": 1e-4,
-    "betas": (0.9, 0.999),
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "schedule": "constant",
-    "warmup_steps": 0,
-    "gradient_clip": None,
-    "max_length": LENGTH,
-    "method": "partial",
-    "trained_blocks": 3,
-    "train_input_embedding": False,
-    "train_output_head": False,
-    "precision": "bf16",
-    "steps": "aligned",
-    "micro_batch_size": 32,
-    "batch_tokens": BATCH_TOKENS,
-    "checkpoint_seconds": 1e9,
-}
-RANKED, CONTAMINATING = {FORGET: 192, RETAIN: 384}, {FORGET: 350, RETAIN: 400}
-HELD_OUT, POINTS = {FORGET: 350, RETAIN: 350}, 3
-TARGETS, FEW = 200, 16
-"""Texts of either domain whose NLL the directions are of, and other forget texts to relearn on."""
-RELEARNING = {"steps": [8], "batch_size": 8, "learning_rate": 1e-4}
 MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
 BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
-UNLEARNERS, PASSES = ("neggrad_plus", "salun"), 1
+UNLEARNERS, POINTS = ("neggrad_plus", "salun"), 3
 EMBEDDED = ("mamushi", "lr_cos", "stack", "cross_entropy_stack")
 """Selectors that read vectors."""
 JUDGES = ("ngram", "ten_blocks", "aligned")
@@ -94,22 +47,6 @@ LIKELIHOODS = ("cross_entropy", "cross_entropy_mean", "cross_entropy_stack", "ha
 """Selectors that read models' own likelihoods."""
 FILES = {"cross_entropy_mean": "cross_entropy", "cross_entropy_stack": "cross_entropy"}
 """Whose file of likelihoods a selector reads."""
-HARM, HOTTER = 0.005, 1.02
-"""Nats a token that a temperature may cost retain texts that no model saw, and its steps."""
-
-
-def draws(texts: TokenSet, *counts: Mapping[str, int], seed: int = 0) -> list[TokenSet]:
-    """Draw sets of so many texts of each domain by the seed alone, none of them twice."""
-    orders = {
-        domain: np.random.default_rng(seed).permutation(np.flatnonzero(texts.domains == domain))
-        for domain in counts[0]
-    }
-    sets = []
-    for of_set in counts:
-        rows = [orders[domain][:count] for domain, count in of_set.items()]
-        orders = {domain: orders[domain][count:] for domain, count in of_set.items()}
-        sets.append(subset(texts, np.sort(np.concatenate(rows))))
-    return sets
 
 
 def ngram_nll(seen: TokenSet, texts: TokenSet) -> Doubles:
@@ -131,216 +68,6 @@ def ngram_nll(seen: TokenSet, texts: TokenSet) -> Doubles:
     together = np.where(keys[place] == wanted, counts[place], 0) / np.maximum(starts[before], 1)
     likelihood: Doubles = (together + single[after] + 1 / size) / 3
     return -np.log(likelihood)
-
-
-class Bank:
-    """The texts of a corpus, of a seed those that are ranked and others of both domains, the
-    held-out ones of all, and a model that can be put back to where it started."""
-
-    def __init__(
-        self, results: Path, dataset: str, out: Path, epochs: int, blocks: int | None = None
-    ) -> None:
-        self.folder, data = out / dataset, results / "data" / dataset
-        self.judge = partial(Bank, results, dataset, out, epochs)
-        files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
-        inference, contamination, held_out = (
-            read_tokens(*files, section, LENGTH)
-            for section in (INFERENCE, CONTAMINATION, EVALUATION)
-        )
-        self.pool, (self.held_out,) = concat([inference, contamination]), draws(held_out, HELD_OUT)
-        table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
-        self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
-        self.training = {**TRAINING, "epochs": epochs}
-        # One distribution for all draws of texts.
-        self.rakings = plan_rakings(self.held_out, self.pool, BATCH_TOKENS)
-        device.seed_torch(0)
-        self.accelerator = device.accelerator("bf16")
-        card = results / "base" / MODEL / "card.json"
-
-        def prepare(model: PreTrainedModel) -> None:
-            if blocks is not None:
-                model.model.layers = model.model.layers[:blocks]
-                model.config.num_hidden_layers = blocks
-            freeze(model, self.training)
-
-        self.open_base = partial(open_placed, card, [], "bf16", self.accelerator)
-        self.model = self.open_base(prepare)
-        self.tokenizer = open_tokenizer(card)
-        # What the blocks below the trained ones make of all texts, computed once.
-        texts = concat([self.pool, self.held_out])
-        trunk = self.folder / f"trunk{blocks or ''}"
-        trained = self.training["trained_blocks"]
-        use_states(trunk, self.model, texts, trained, BATCH_TOKENS, self.accelerator)
-        moved = [p for p in self.model.parameters() if p.requires_grad]
-        self._start = [(p, p.detach().clone()) for p in moved]
-        self._beta0: dict[int, list[torch.Tensor]] = {}
-
-    def draw(self, seed: int) -> None:
-        """Draw the texts of a seed."""
-        self.ranked, self.contamination = draws(self.pool, RANKED, CONTAMINATING, seed=seed)
-        self.forget = self.ranked.domains == FORGET
-
-    @torch.no_grad()
-    def reset(self) -> None:
-        """Put the base model's weights back."""
-        for parameter, value in self._start:
-            parameter.copy_(value)
-            parameter.grad = None
-
-    @property
-    def steps(self) -> int:
-        """Steps of every training: those of beta 0."""
-        return steps(len(self.ranked), self.training["batch_size"], self.training["epochs"])
-
-    def embeddings(self) -> NDArray[np.float16]:
-        """Return the vectors of the ranked texts in the model as it is, (n, width)."""
-        vectors: NDArray[np.float16] = embed(
-            self.model,
-            self.ranked,
-            pooling="mean",
-            layer=-1,
-            skip_first=False,
-            batch_tokens=BATCH_TOKENS,
-            accelerator=self.accelerator,
-        )
-        return vectors
-
-    def train(
-        self,
-        seed: int,
-        texts: TokenSet,
-        kept: NDArray[np.bool_] | None = None,
-        updated: Updated = Objective.updated,
-    ) -> None:
-        """Train the base model on texts; ``kept`` says which of the ranked ones they are."""
-        self.reset()
-        device.seed_torch(seed)
-        minimize_nll(
-            self.model,
-            texts,
-            self.training,
-            micro_batch_size=self.training["micro_batch_size"],
-            total=self.steps,
-            seed=seed,
-            accelerator=self.accelerator,
-            remaining=kept,
-            updated=updated,
-        )
-
-    def without(self, seed: int, removed: Sequence[str]) -> None:
-        """Retrain without the texts of these ids."""
-        kept = ~np.isin(self.ranked.ids.astype(str), list(removed))
-        self.train(seed, subset(self.ranked, np.flatnonzero(kept)), kept)
-
-    def masking(self, seed: int, spans: list[dict[str, Any]]) -> None:
-        """Retrain with these tokens left out of the loss."""
-        texts = mask_spans(self.ranked, spans)
-        kept = mass(texts, self.ranked) > 0
-        self.train(seed, subset(texts, np.flatnonzero(kept)), kept)
-
-    def unlearning(self, seed: int, unlearner: str, forget: TokenSet) -> None:
-        """Unlearn texts, or tokens of them, from beta 0 in one pass over the texts, by the defaults
-        of an unlearner but at the rate of the training: theirs suits models 50 times as large."""
-        moved = [p for p, _ in self._start]
-        if seed not in self._beta0:
-            self.train(seed, self.ranked)
-            self._beta0 = {seed: [p.detach().clone() for p in moved]}
-        with torch.no_grad():
-            for p, value in zip(moved, self._beta0[seed], strict=True):
-                p.copy_(value)
-        rate = {"learning_rate": self.training["learning_rate"]}
-        settings = {**plugin("unlearner", unlearner).defaults, **rate}
-        training = {**UnlearnTraining().model_dump(), "epochs": PASSES}
-        unlearning = Unlearning(
-            self.model,
-            forget,
-            subset(self.ranked, np.flatnonzero(~self.forget)),
-            {"kind": unlearner, "settings": settings, "training": training},
-            self.training,
-            seed,
-            self.accelerator,
-            frozenset(self.tokenizer.all_special_ids),
-            self.tokenizer.get_vocab().values(),
-            self.ranked,
-        )
-        outcome = unlearning.run(steps_of(len(forget), int(self.forget.sum()), training))
-        print(f"{unlearner}: {outcome.steps} steps, stopped at {outcome.stopped_at}", flush=True)
-
-    @contextmanager
-    def edited(self, seed: int, unlearner: str, listed: Sequence[str]) -> Iterator[None]:
-        """Within the block, the logits of the model as it is are edited to unlearn the texts of
-        these ids."""
-        head = self.model.get_output_embeddings()
-        name = next(name for name, module in self.model.named_modules() if module is head)
-        try:
-            if unlearner == "temperature":
-                self.heat(head, name)
-            else:
-                ids, plug_in = self.ranked.ids.astype(str), plugin("unlearner", unlearner)
-                selected, retain, forget = (
-                    subset(self.ranked, np.flatnonzero(of))
-                    for of in (np.isin(ids, listed), ~self.forget, self.forget)
-                )
-                options = {"seed": seed, "accelerator": self.accelerator}
-                options |= {"batch_tokens": BATCH_TOKENS, "forget": forget, "base": self.open_base}
-                read = self.model, selected, retain, plug_in.defaults
-                edited = plug_in.code.edit(*read, **options)
-                print(unlearner, edited.counts, flush=True)
-                lay_over(self.model, edited.edit)
-            yield
-        finally:
-            self.model.set_submodule(name, head)
-
-    def heat(self, head: torch.nn.Module, name: str) -> None:
-        """Divide the logits by the largest temperature that costs retain texts that the model has
-        not seen at most ``HARM`` nats a token."""
-        texts = subset(self.contamination, np.flatnonzero(self.contamination.domains == RETAIN))
-
-        def nll(temperature: float) -> float:
-            self.model.set_submodule(name, head)
-            if temperature > 1:
-                lay_over(self.model, HeadEdit({}, 1.0, temperature))
-            return float(token_nll(self.model, texts, BATCH_TOKENS, self.accelerator).mean())
-
-        least, temperature = nll(1.0), 1.0
-        while nll(temperature * HOTTER) < least + HARM:
-            temperature *= HOTTER
-        print(f"temperature {temperature:.3f}, retain {nll(temperature) - least:+.4f}", flush=True)
-
-    def targets(self, seed: int, most: int = TARGETS) -> dict[str, TokenSet]:
-        """Draw the texts of which the directions are."""
-        return draw_targets(self.contamination, most, seed)
-
-    def measure(self, seed: int) -> dict[str, Any]:
-        """Return the columns of a model's file; relearning changes the model."""
-        reader = LogitTables(self.rakings, len(self.held_out), self.accelerator)
-        nll = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator, reader)
-        taken = set(self.targets(seed)[FORGET].ids.tolist())
-        free = [
-            row
-            for row in np.flatnonzero(self.contamination.domains == FORGET)
-            if self.contamination.ids[row] not in taken
-        ]
-        few = subset(self.contamination, np.random.default_rng(seed).permutation(free)[:FEW])
-        (two,) = draws(self.held_out, {FORGET: 1, RETAIN: 1})
-        relearn(
-            self.model,
-            few,
-            two,
-            RELEARNING,
-            seed=seed,
-            accelerator=self.accelerator,
-            batch_tokens=BATCH_TOKENS,
-        )
-        after = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator).nll
-        return {
-            "id": self.held_out.ids,
-            "forget": self.held_out.domains == FORGET,
-            "tokens": nll.tokens,
-            "nll": nll.nll,
-            "deep": nll.deep,
-            "relearned": after,
-        }
 
 
 class Cell:
@@ -463,7 +190,7 @@ class Cell:
             file = self.folder / "cross_entropy.safetensors"
             save_file({"difference": self.difference(bank)}, file)
 
-    def difference(self, bank: "Bank", *, aligned: bool = False) -> Doubles:
+    def difference(self, bank: Bank, *, aligned: bool = False) -> Doubles:
         """Return the NLL of the ranked texts' tokens under the clean twin of a bank's model as it
         is, which was trained on the contamination section, less that under the latter. The twin
         reads as many texts, or, ``aligned``, each in the step in which the other read it."""
@@ -500,7 +227,7 @@ class Cell:
         return difference
 
     @staticmethod
-    def nll(bank: "Bank") -> Doubles:
+    def nll(bank: Bank) -> Doubles:
         """Return the NLL of the ranked texts' predicted tokens under the model as it is."""
         return token_nll(bank.model, bank.ranked, BATCH_TOKENS, bank.accelerator)
 
