@@ -6,7 +6,7 @@ language models are twice what the plan expects, and some for a slow start.
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -30,10 +30,11 @@ def _scaled_by_attempt(need: Callable[[Any], float]) -> Resource:
 
 
 class JobResources:
-    """The resources of the jobs of a configuration."""
+    """The resources of the jobs of a configuration, and of what a profile sets by rule."""
 
-    def __init__(self, config: Config) -> None:
-        self.config, models = config, config["models"]
+    def __init__(self, config: Config, of_profile: Mapping[str, Mapping[str, Any]]) -> None:
+        self.config, models, of_gpus = config, config["models"], of_profile.get("on_gpu", {})
+        self.of_gpus = {name: resource.raw for name, resource in of_gpus.items()}
         self.tiny = {name for name in models if "family" in models[name]}
         self.sizes = {name: model_size(config, name) for name in models}
         count = config["execution"]["gpus_per_job"]
@@ -46,16 +47,14 @@ class JobResources:
                 config, Job(rule, dict(at), gpus=self.several.get(dict(at)["model"], 1))
             )
         )
-        # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.
-        self.model_memory = _scaled_by_attempt(
-            lambda job: self._model_megabytes(job) + 1500 * self._millions(job)
-        )
         self.rank_memory = _scaled_by_attempt(self._ranking_megabytes)
 
-    @property
-    def gpus(self) -> Any:
-        """GPUs of a job with a language model."""
-        return (lambda wildcards: self.several.get(wildcards.model, 1)) if self.several else 1
+    def on_gpu(self, work: str, **others: Any) -> dict[str, Any]:
+        """Return what a job with a language model asks for, or ``others`` instead: GPUs, memory,
+        minutes of its ``work``, and what the profile sets for ``on_gpu``, as SLURM's partition."""
+        gpus = (lambda wildcards: self.several.get(wildcards.model, 1)) if self.several else 1
+        mine = {"gpu": gpus, "mem_mb": _scaled_by_attempt(self._model_megabytes)}
+        return {**self.of_gpus, **mine, "runtime": self.minutes(work), **others}
 
     def cores(self, large: int) -> Any:
         """Return threads: one for a tiny model, whose products are too small to share."""
@@ -96,13 +95,14 @@ class JobResources:
         (16 GB) and for every billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors
         that are trained and, while a checkpoint is written, 2.6 GB of these with their moments, and
         a tenth to spare; 4 and 12 where all is trained. Of GPUs that share the model the first
-        process opens it, and others have 4 GB."""
+        process opens it, and others have 4 GB. A million texts, twice while they are read: 1.5."""
+        texts = 1500 * self._millions(job)
         if job.model in self.tiny:
-            return 4000
+            return 4000 + texts
         is_whole = self.config["models"][job.model]["training"]["method"] == "full"
         billions = self.sizes[job.model].parameters / 1e9
         others = self.several.get(job.model, 1) - 1
-        return 16000 + (20000 if is_whole else 6000) * billions + 4000 * others
+        return 16000 + (20000 if is_whole else 6000) * billions + 4000 * others + texts
 
     def _ranking_megabytes(self, job: Any) -> float:
         """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its

@@ -76,7 +76,10 @@ wildcard_constraints:
 # also before that of a dataset or model which is ready.
 LOOK_FIRST = 100
 
-RESOURCES = explained(JobResources, config)
+RESOURCES = explained(
+    JobResources, config, workflow.resource_settings.overwrite_resources
+)
+on_gpu = RESOURCES.on_gpu
 
 # What every shell command finds around it; see there why no parameter of the rules has them.
 hooks.share(
@@ -130,17 +133,6 @@ def arm_files(*kinds, arm="{arm}"):
         return files_of_arm(wildcards.model, name).get(kind, [])
 
     return {kind: partial(find, kind) for kind in kinds}
-
-
-def on_gpu(work, **others):
-    """Resources of a job with a language model: GPUs, memory, as long as this `work` takes, and what
-    a profile sets for `on_gpu` as for a rule; `others` stand in the place of these."""
-    of_profile = workflow.resource_settings.overwrite_resources.get("on_gpu", {})
-    return {
-        **{name: resource.raw for name, resource in of_profile.items()},
-        **{"gpu": RESOURCES.gpus, "mem_mb": RESOURCES.model_memory},
-        **{"runtime": RESOURCES.minutes(work), **others},
-    }
 
 
 def texts_of_seed(wildcards):
