@@ -11,7 +11,7 @@ rules and plug-ins lie as those of the core do; the core runs without any. Its m
 have these, each called at its point:
 
 ``config``: keys of the configuration, a check of it and places of data, a ``config.kinds.Added``.
-``rows(settings)``: the steps that a room takes in reading a table with these settings, by name:
+``reading_steps(settings)``: what a room does in reading a table with these settings, by name:
 ``read(settings)``, then ``divide``, ``mark`` and ``answer(raw, settings)``; none for other tables.
 ``pool_step(pool, metadata, column)``: the pool that is ranked, with what the room knows of it.
 ``removal_list(removal)``: a removal list as it is to be applied.
@@ -163,5 +163,5 @@ def additions(point: str) -> list[Any]:
 def readers_of(*datasets: Mapping[str, Any]) -> list[str]:
     """Return the names of the modules of rooms that take a step in reading any of some datasets:
     they belong to the code of what is made of these."""
-    readers = [module for module in _rooms() if hasattr(module, "rows")]
-    return [module.__name__ for module in readers if any(map(module.rows, datasets))]
+    readers = [module for module in _rooms() if hasattr(module, "reading_steps")]
+    return [module.__name__ for module in readers if any(map(module.reading_steps, datasets))]

@@ -1,5 +1,5 @@
-# What jobs have measured -> result tables, which stages/tables.py and rooms declare: SAD against the
-# gold-standard model, half-gap budgets, what models say.
+# What jobs have measured -> result tables: SAD against the gold-standard model, half-gap budgets, what
+# models say. `TABLES` in stages/tables.py, and in stages.py of rooms, names the module that makes each.
 for rule_name, made in published().items():
 
     rule:

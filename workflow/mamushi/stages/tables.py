@@ -10,7 +10,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.publish import Needs, Published
 
 
-def of_grid(config: Config, study: str | None = None) -> Needs:
+def grid_needs(config: Config, study: str | None = None) -> Needs:
     """Return the perplexities and rankings of the grid, or of a study; its axes, and which of its
     selectors rank texts."""
     axes = config["studies"][study] if study else config["grid"]
@@ -71,14 +71,14 @@ def evidence(config: Config) -> Needs:
     return [*files, *(paths.PREDICTED.format(**cell) for cell in predicted)], settings
 
 
+# Where the room `effects` is, its entries of the same names take the places of the first two.
 TABLES = {
     "tables": Published(
         "Tables",
         ("sad", "sad_summary", "selection"),
         "mamushi.evaluation.sad_tables",
-        of_grid,
+        grid_needs,
     ),
-    # Where the room `effects` is, its entry of the same name takes the place of this one.
     "half_gap": Published(
         "Unlearning",
         ("unlearning", "half_gap", "savings"),

@@ -14,7 +14,7 @@ ANSWERED = "_answered"
 """Column of ``Raw.labels``: what they said; None of a text that nobody was asked about."""
 
 
-def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+def reading_steps(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Take people's answers over what marked the rows."""
     return {"answer": apply_answers} if settings.get("answers") else {}
 

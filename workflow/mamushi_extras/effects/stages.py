@@ -12,7 +12,7 @@ def effects(config: Config) -> Needs:
     """Return the grid's texts with their NLL, the cards of its models, and its lists; its axes,
     which of its selectors rank texts and which are lists of chance, and what loss of the retain
     domain is small, in nats per token."""
-    axes, settings = config["grid"], tables.of_grid(config)[1]
+    axes, settings = config["grid"], tables.grid_needs(config)[1]
     files = grid.expand(axes, paths.EXAMPLES)
     for pattern in (paths.NLL, paths.CARD):
         files += grid.expand(axes, pattern, grid.MEASURED)

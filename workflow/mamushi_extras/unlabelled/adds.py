@@ -9,7 +9,7 @@ from mamushi.config.selectors import scores_both
 from mamushi.config.sources import is_unlabelled
 
 
-def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+def reading_steps(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Read a corpus with the examples beside it, or what a screen lets through, and say which of
     its texts a blocklist hits."""
 

@@ -20,7 +20,7 @@ class Windows(Section):
     )
 
 
-def rows(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+def reading_steps(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Divide the documents of a table into windows."""
 
     def divide(raw: Any, settings: Mapping[str, Any]) -> Any:

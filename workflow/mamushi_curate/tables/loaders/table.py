@@ -126,8 +126,8 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
     settings = localize(settings)
     steps: dict[str, Any] = {"read": read_raw}
-    for rows in additions("rows"):
-        steps |= rows(settings)
+    for reading_steps in additions("reading_steps"):
+        steps |= reading_steps(settings)
     raw: Raw = steps["read"](settings)
     for name in ("divide", "mark", "answer"):
         raw = steps[name](raw, settings) if name in steps else raw
