@@ -1,5 +1,5 @@
-"""The page ``keys.md``, every key of config.yaml with its type, default and meaning, and the JSON
-Schema ``config.schema.json`` for editors, of which it is made.
+"""The tables of the page ``keys.md``, every key of config.yaml with its type, default and meaning,
+and the JSON Schema ``config.schema.json`` for editors, of which they are made.
 
 The schema is that of the declaration by which the program checks, and of the ``Settings`` of
 plug-ins. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
@@ -16,11 +16,9 @@ from pydantic.json_schema import models_json_schema
 from mamushi.config import sections
 from mamushi.registry import plugins
 
-HEAD = """# Keys
-
-What can I configure? Every key, with its default. A key without a default must be given, unless its
-meaning says otherwise. An unknown key is a mistake. An editor that reads JSON Schema checks a file
-while you write it, by [config.schema.json](config.schema.json).
+EDITORS = """
+An editor that reads JSON Schema checks a file while you write it, by
+[config.schema.json](config.schema.json).
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
@@ -43,10 +41,10 @@ BOUNDS = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page and the schema to the files in the folder."""
+    """Add the tables to the page, and the schema to the files in the folder."""
     text = json.dumps(schema(), indent=1)
     files.append(File.generated(config, "guide/config.schema.json", content=text))
-    files.append(File.generated(config, "guide/keys.md", content=page()))
+    files.src_uris["guide/keys.md"].content_string += page()
     return files
 
 
@@ -110,8 +108,8 @@ class Rules:
 
 
 def page() -> str:
-    """Return the whole page in Markdown, a table for each section and each plug-in."""
-    whole, parts = schema(), [HEAD]
+    """Return in Markdown a table for each section and each plug-in."""
+    whole, parts = schema(), [EDITORS]
     rules, head = Rules(whole), ["| key | allowed | default | meaning |", "|---|---|---|---|"]
     for name, rule in whole["$defs"]["Configuration"]["properties"].items():
         about = rule.get("description") or rules.choices(rule)[0]["description"]

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import Files
 
 NOTEBOOK = "guide/notebook.ipynb"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page to those in the folder."""
+    """Put the cells before the page's last line."""
     text = (Path(config.docs_dir) / NOTEBOOK).read_text(encoding="utf-8")
-    files.append(File.generated(config, "guide/notebook.md", content=page(json.loads(text))))
+    file = files.src_uris["guide/notebook.md"]
+    file.content_string = f"{page(json.loads(text))}\n\n{file.content_string}"
     return files
 
 

@@ -1,4 +1,4 @@
-"""The page ``tables.md``: every table with its columns, their types, units and meaning.
+"""The rest of the page ``tables.md``: every table with its columns, their types, units and meaning.
 
 It is made from the declarations that the program writes by, after a list of all files from their
 patterns. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
@@ -9,24 +9,14 @@ import re
 
 import pyarrow as pa
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import Files
 
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table
 from mamushi.registry import find_files, import_file
 
-PAGE = "science/tables.md"
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
-HEAD = """# Tables
-
-What is in a table? Every column, with its type and meaning. A `?` behind a type says that the
-column may be null.
-
-Tables are Parquet files with checksums. A column that is missing, of another type, or null where it
-may not be, is an error on writing and on reading. The tables in `results/tables` are also there as
-CSV with six significant digits. The metadata of a Parquet file, under the key `mamushi`, say as
-JSON from what the table was computed.
-
+HEAD = """
 ## Where is each file?
 
 `CELL` is short for `{cell}`, and `ARM`, the folder of one [model](../glossary.md#arm), for
@@ -38,8 +28,8 @@ JSON from what the table was computed.
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page to those in the folder."""
-    files.append(File.generated(config, PAGE, content=page()))
+    """Add it to the page."""
+    files.src_uris["science/tables.md"].content_string += page()
     return files
 
 
@@ -59,7 +49,7 @@ def files() -> dict[str, str]:
 
 
 def page() -> str:
-    """Return the whole page in Markdown, a section for each table."""
+    """Return in Markdown the files, and a section for each table."""
     arm = paths.ARM.removeprefix(f"{paths.CELL}/")
     parts = [HEAD.format(cell=paths.CELL, arm=arm).rstrip()]
     for path, content in files().items():

@@ -16,17 +16,11 @@ def domains(forget: Any) -> list[str]:
     return np.where(forget, "forget", "retain").tolist()
 
 
-def ranks_of(score: Any) -> np.ndarray:
-    """Ranks (n,) from 1, highest score first, ties in their order."""
-    rank = np.empty(len(score), dtype=np.int64)
-    rank[np.argsort(-np.asarray(score), kind="stable")] = np.arange(1, len(score) + 1)
-    return rank
-
-
 def scores_table(score: Any, forget: Any) -> pa.Table:
     """The table ``scores`` of scores (n,), NaN where there is none."""
     rank = np.zeros(len(score), dtype=np.int64)
-    rank[forget] = ranks_of(score[forget])
+    order = np.argsort(-score[forget], kind="stable")
+    rank[np.flatnonzero(forget)[order]] = np.arange(1, len(order) + 1)
     columns = {
         **{"id": [f"t{i}" for i in range(len(score))], "domain": domains(forget)},
         **{"score": pa.array(score, from_pandas=True), "rank": pa.array(rank, mask=~forget)},

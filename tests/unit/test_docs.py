@@ -31,7 +31,6 @@ from tests.support.score_files import write_scores
 from tests.support.workflow import ROOT, output_of
 
 DOCS = sorted(ROOT.glob("docs/**/*.md"))
-OUTSIDE = [page for page in PAGES if page not in DOCS]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 KINDS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 
@@ -188,15 +187,24 @@ def test_files_in_the_prose_exist(page: Path) -> None:
             assert "NAME" in code or (ROOT / code).exists(), code
 
 
-@pytest.mark.parametrize("page", OUTSIDE, ids=[str(page.relative_to(ROOT)) for page in OUTSIDE])
-def test_links_lead_somewhere(page: Path) -> None:
-    """Those between the pages of ``docs`` are checked when these are built."""
+@every_page
+def test_links_lead_somewhere_in_a_clone(page: Path) -> None:
+    """Anchors between the pages of ``docs`` are checked when these are built."""
     for link in re.findall(r"\]\(((?!http)[^)\s]+)\)", TEXTS[page]):
         name, _, anchor = link.partition("#")
-        target = (page.parent / name).resolve()
+        target = (page.parent / name).resolve() if name else page
         assert target.is_file(), link
         heads = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.M) if anchor else []
-        assert not anchor or anchor in {slugify(head, "-") for head in heads}, link
+        assert not anchor or page in DOCS or anchor in {slugify(h, "-") for h in heads}, link
+
+
+def test_the_map_of_the_code_names_what_is_there() -> None:
+    layout = TEXTS[ROOT / "docs/guide/layout.md"]
+    rows = re.findall(r"^\|[^|]+\| `(workflow/\S+\.py)` \| `(?:\w+\.)?(\w+)`", layout, re.M)
+    assert len(rows) == 13
+    for file, name in rows:
+        code = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"^ *(?:def |class )?{name}\b(?:\(| = |:)", code, re.M), name
 
 
 def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
@@ -204,7 +212,7 @@ def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
     output_of(sys.executable, "-m", *words, cwd=ROOT)
     pages = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.html")]
     made = {path.stem for path in pages if path.parts[0] != "api"} - {"404"}
-    assert made == {path.stem for path in DOCS} | {"keys", "notebook", "tables"}
+    assert made == {path.stem for path in DOCS}
     shown = (tmp_path / "guide/notebook.html").read_text(encoding="utf-8")
     assert all(part in shown for part in ("Ranking by mamushi_lr", "(800, 760)", "holds"))
     loaded = re.compile(r"""(?:<script|<link|<img)[^>]*(?:src|href)=["'](?:https?:)?//""")

@@ -32,12 +32,6 @@ def through(fitted: Screen, corpus: list[str], most: int) -> tuple[Screen, list[
     return cut, np.flatnonzero(np.concatenate([*map(cut.passing, blocks)])).tolist()
 
 
-def uncut(rows: int) -> Screen:
-    """A screen of which nothing but its cut is of interest."""
-    nothing = np.empty(0)
-    return Screen(nothing, nothing, nothing, nothing, np.array([rows]))
-
-
 @pytest.mark.parametrize("parts", [1, 3, 100])
 @pytest.mark.parametrize("most", [1, 3, 250, 530, 1000])
 def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
@@ -50,7 +44,9 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
     scores[-30:] = -np.inf
     keys = rng.permutation(530).astype(np.int64)
     rows = np.array_split(np.arange(530), parts)
-    cut = uncut(1000).cut_at(most, (ScreenScores(keys[p], scores[p]) for p in rows))
+    # Nothing but its cut is of interest.
+    screen = Screen(*[np.empty(0)] * 4, np.array([1000]))
+    cut = screen.cut_at(most, (ScreenScores(keys[p], scores[p]) for p in rows))
     order = np.lexsort((keys, -scores[:, 0]))[:most]
     passing = cut.passing(ScreenScores(keys, scores))
     assert {*order.tolist()} == {*np.flatnonzero(passing).tolist()}
