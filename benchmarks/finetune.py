@@ -36,27 +36,16 @@ from transformers import (
 )
 from transformers.utils import is_flash_attn_2_available
 
-from benchmarks.texts import KINDS, SMALL, TRAINED, drawn
+from benchmarks.texts import KINDS, SMALL, TRAINING, drawn
 from mamushi.lm import device as devices
+from mamushi.lm import sharding
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import minimize_nll
 from studies.lib.report import Report, arguments
 
-BATCH, STEPS, WARM_UP, ROUNDS = 32, 2, 1, 2
-SETTINGS: dict[str, Any] = {
-    "epochs": 1.0,
-    "batch_size": BATCH,
-    "learning_rate": 5e-5,
-    "betas": [0.9, 0.999],
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "schedule": "constant",
-    "warmup_steps": 0,
-    "gradient_clip": None,
-    "checkpoint_seconds": 1e9,
-}
+BATCH, STEPS, WARM_UP, ROUNDS = TRAINING.batch_size, 2, 1, 2
 
 
 class Measured(NamedTuple):
@@ -69,8 +58,8 @@ class Measured(NamedTuple):
 def ours(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
     """Train as we do; return the real tokens of each step."""
     accelerator = devices.accelerator(precision)
-    how: dict[str, Any] = {"micro_batch_size": BATCH, "total": steps, "seed": 0}
-    minimize_nll(model, texts, SETTINGS, **how, accelerator=accelerator)
+    how: dict[str, Any] = {"micro_batch_size": BATCH, "examples": steps * BATCH, "seed": 0}
+    minimize_nll(model, texts, TRAINING, **how, accelerator=accelerator)
     rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
     return [int(texts.lengths[r].sum()) for r in rows]
 
@@ -101,8 +90,8 @@ def theirs(
             output_dir=folder,
             per_device_train_batch_size=BATCH,
             max_steps=steps,
-            learning_rate=SETTINGS["learning_rate"],
-            weight_decay=SETTINGS["weight_decay"],
+            learning_rate=TRAINING.learning_rate,
+            weight_decay=TRAINING.weight_decay,
             lr_scheduler_type="constant",
             max_grad_norm=0.0,
             optim="adamw_torch_fused",
@@ -161,8 +150,8 @@ def main() -> None:
     torch.manual_seed(0)
     config = LlamaConfig(**SMALL)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-    freeze(model, TRAINED)
-    devices.place_model(model, "bf16", torch.device("cpu"))
+    freeze(model, TRAINING)
+    sharding.place_model(model, "bf16", torch.device("cpu"))
     for kind in KINDS:
         texts = drawn(kind, 4000, model.config.vocab_size)
         report.value(f"{kind}_tokens_per_text", float(texts.lengths.mean()))

@@ -24,9 +24,9 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
 from benchmarks.finetune import VARIANTS, measure
-from benchmarks.texts import FULL, TRAINED, drawn, operations_per_token
+from benchmarks.texts import FULL, TRAINING, drawn, operations_per_token
 from mamushi.errors import UserError
-from mamushi.lm import device as devices
+from mamushi.lm import sharding
 from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
@@ -45,8 +45,9 @@ def model_of(config: PreTrainedConfig, device: torch.device, precision: str) -> 
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     with device:
         model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
-    freeze(model, TRAINED | {"trained_blocks": min(3, config.num_hidden_layers)})
-    return devices.place_model(model, precision, device)
+    blocks = {"trained_blocks": min(3, config.num_hidden_layers)}
+    freeze(model, TRAINING.model_copy(update=blocks))
+    return sharding.place_model(model, precision, device)
 
 
 def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> dict[str, float]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from transformers import Gemma2Config, LlamaConfig, PreTrainedModel, Qwen2Config
 
+from mamushi.config.sections import Training
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of
 
@@ -51,11 +52,7 @@ FULL = {
     ),
     "gemma2": Gemma2Config(use_cache=False),
 }
-TRAINED = {
-    "trained_blocks": 3,
-    "train_input_embedding": True,
-    "train_output_head": True,
-}
+TRAINING = Training(epochs=1.0)
 
 
 def drawn(kind: str, count: int, vocabulary: int, seed: int = 0) -> TokenSet:
@@ -76,4 +73,4 @@ def operations_per_token(model: PreTrainedModel) -> float:
     blocks = decoder_blocks(model)
     body = [sum(p.numel() for p in block.parameters() if p.ndim > 1) for block in blocks]
     head = model.get_output_embeddings().weight.numel()
-    return float(4 * (sum(body) + head) + 2 * (sum(body[-TRAINED["trained_blocks"] :]) + head))
+    return float(4 * (sum(body) + head) + 2 * (sum(body[-TRAINING.trained_blocks :]) + head))

@@ -33,7 +33,7 @@ from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
 from mamushi_extras.influence.measuring import InfluenceMeter, points_of
 from mamushi_extras.tokens.masks import TokenPool, highest_spans, split_by_text
-from studies.influence.models import BATCH_TOKENS, Bank, Doubles
+from studies.influence.models import BATCH_TOKENS, EXECUTION, Bank, Doubles
 
 MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
 BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
@@ -174,6 +174,7 @@ class Cell:
                 bank.targets(self.seed),
                 bank.accelerator,
                 bank.training,
+                EXECUTION,
                 points=points_of(bank.steps, POINTS),
                 checkpoint=Checkpoint(slopes, ""),
             )

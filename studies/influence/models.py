@@ -12,17 +12,16 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.config.sections import UnlearnTraining
+from mamushi.config.sections import Execution, Training, UnlearnTraining
 from mamushi.io import schemas
 from mamushi.io.tables import CONTAMINATION, EVALUATION, FORGET, INFERENCE, RETAIN, read_table
 from mamushi.lm import device
-from mamushi.lm.batches import steps
 from mamushi.lm.embed import embed
 from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet, concat, mask_spans, mass, read_tokens, subset
-from mamushi.lm.training import Objective, Updated, minimize_nll
+from mamushi.lm.training import Objective, Updated, minimize_nll, steps
 from mamushi.registry import plugin
 from mamushi.unlearning.loop import Unlearning, steps_of
 from mamushi_extras.edits.head import HeadEdit, lay_over
@@ -33,27 +32,16 @@ from mamushi_extras.speed.trunk import use_states
 
 Doubles = NDArray[np.float64]
 MODEL, LENGTH, BATCH_TOKENS = "smollm2_frozen", 48, 16384
-TRAINING: dict[str, Any] = {
-    "epochs": 1,
-    "batch_size": 16,
-    "learning_rate": 1e-4,
-    "betas": (0.9, 0.999),
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "schedule": "constant",
-    "warmup_steps": 0,
-    "gradient_clip": None,
-    "max_length": LENGTH,
-    "method": "partial",
-    "trained_blocks": 3,
-    "train_input_embedding": False,
-    "train_output_head": False,
-    "precision": "bf16",
-    "steps": "aligned",
-    "micro_batch_size": 32,
-    "batch_tokens": BATCH_TOKENS,
-    "checkpoint_seconds": 1e9,
-}
+TRAINING = Training(
+    epochs=1,
+    batch_size=16,
+    learning_rate=1e-4,
+    max_length=LENGTH,
+    train_input_embedding=False,
+    train_output_head=False,
+    steps="aligned",
+)
+EXECUTION = Execution(batch_tokens=BATCH_TOKENS, checkpoint_seconds=1e9)
 RANKED, CONTAMINATING = {FORGET: 192, RETAIN: 384}, {FORGET: 350, RETAIN: 400}
 HELD_OUT = {FORGET: 350, RETAIN: 350}
 TARGETS, FEW = 200, 16
@@ -95,7 +83,7 @@ class Bank:
         self.pool, (self.held_out,) = concat([inference, contamination]), draws(held_out, HELD_OUT)
         table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
         self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
-        self.training = {**TRAINING, "epochs": epochs}
+        self.training = TRAINING.model_copy(update={"epochs": epochs})
         # One distribution for all draws of texts.
         self.rakings = plan_rakings(self.held_out, self.pool, BATCH_TOKENS)
         device.seed_torch(0)
@@ -108,13 +96,13 @@ class Bank:
                 model.config.num_hidden_layers = blocks
             freeze(model, self.training)
 
-        self.open_base = partial(open_placed, card, [], "bf16", self.accelerator)
+        self.open_base = partial(open_placed, card, [], self.accelerator)
         self.model = self.open_base(prepare)
         self.tokenizer = open_tokenizer(card)
         # What the blocks below the trained ones make of all texts, computed once.
         texts = concat([self.pool, self.held_out])
         trunk = self.folder / f"trunk{blocks or ''}"
-        trained = self.training["trained_blocks"]
+        trained = self.training.trained_blocks
         use_states(trunk, self.model, texts, trained, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
@@ -135,7 +123,7 @@ class Bank:
     @property
     def steps(self) -> int:
         """Steps of every training: those of beta 0."""
-        return steps(len(self.ranked), self.training["batch_size"], self.training["epochs"])
+        return steps(len(self.ranked), self.training.batch_size, self.training.epochs)
 
     def embeddings(self) -> NDArray[np.float16]:
         """Return the vectors of the ranked texts in the model as it is, (n, width)."""
@@ -164,8 +152,8 @@ class Bank:
             self.model,
             texts,
             self.training,
-            micro_batch_size=self.training["micro_batch_size"],
-            total=self.steps,
+            micro_batch_size=EXECUTION.micro_batch_size,
+            examples=len(self.ranked),
             seed=seed,
             accelerator=self.accelerator,
             remaining=kept,
@@ -193,7 +181,7 @@ class Bank:
         with torch.no_grad():
             for p, value in zip(moved, self._beta0[seed], strict=True):
                 p.copy_(value)
-        rate = {"learning_rate": self.training["learning_rate"]}
+        rate = {"learning_rate": self.training.learning_rate}
         settings = {**plugin("unlearner", unlearner).defaults, **rate}
         training = {**UnlearnTraining().model_dump(), "epochs": PASSES}
         unlearning = Unlearning(
@@ -201,7 +189,7 @@ class Bank:
             forget,
             subset(self.ranked, np.flatnonzero(~self.forget)),
             {"kind": unlearner, "settings": settings, "training": training},
-            self.training,
+            EXECUTION.model_dump(),
             seed,
             self.accelerator,
             frozenset(self.tokenizer.all_special_ids),

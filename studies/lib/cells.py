@@ -9,10 +9,10 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from mamushi.config.sections import Training
 from mamushi.io.files import read_json
 from mamushi.io.tables import FORGET, RETAIN
-from mamushi.lm import device
-from mamushi.lm.batches import steps
+from mamushi.lm import device, sharding
 from mamushi.lm.loading import open_model
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
@@ -41,7 +41,7 @@ class Cell:
         self.folder = results / "runs" / dataset / model / f"seed{seed}"
         self.base = results / "base" / model / "card.json"
         card = read_json(self.folder / "arms" / "contaminated" / "card.json")
-        self.training: dict[str, Any] = card["settings"]["training"]
+        self.training = Training(**card["settings"]["training"])
         self.seed = seed
         self.files = [results / "data" / dataset / name for name in ("tokens", "examples.parquet")]
         self.files[0] /= f"{model}.parquet"
@@ -49,12 +49,12 @@ class Cell:
         self.forget = self.ranked.domains == FORGET
 
     def texts(self, section: str, *domains: str) -> TokenSet:
-        length = int(self.training["max_length"])
+        length = self.training.max_length
         return read_tokens(*self.files, section, length, domains=domains or (FORGET, RETAIN))
 
     def accelerator(self, seed: int | None = None) -> Accelerator:
         device.seed_torch(self.seed if seed is None else seed)
-        return device.accelerator(self.training["precision"])
+        return device.accelerator(self.training.precision)
 
 
 def tuned(
@@ -69,14 +69,13 @@ def tuned(
     With ``kept`` (all texts,), those texts of all, in aligned steps: models of a seed differ in
     their texts alone, neither in order nor in steps.
     """
-    training = cell.training | EXECUTION
-    total = None
+    training, examples = cell.training, len(texts)
     if kept is not None:
-        texts, training["steps"] = subset(texts, np.flatnonzero(kept)), "aligned"
-        total = steps(len(kept), int(training["batch_size"]), float(training["epochs"]))
+        texts = subset(texts, np.flatnonzero(kept))
+        training = training.model_copy(update={"steps": "aligned"})
     model = open_model(cell.base)
-    freeze(model, cell.training)
-    device.place_model(model, cell.training["precision"], accelerator.device)
-    how: dict[str, Any] = {"micro_batch_size": EXECUTION["micro_batch_size"], "total": total}
+    freeze(model, training)
+    sharding.place_model(model, training.precision, accelerator.device)
+    how: dict[str, Any] = {"micro_batch_size": EXECUTION["micro_batch_size"], "examples": examples}
     minimize_nll(model, texts, training, **how, seed=seed, accelerator=accelerator, remaining=kept)
     return model

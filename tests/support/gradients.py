@@ -14,7 +14,7 @@ from transformers.models.gemma2.modeling_gemma2 import repeat_kv
 from mamushi.lm import sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
-from tests.support.models import TRAINING, model
+from tests.support.models import TRAINING, model, training_of
 from tests.support.steps import step_of
 
 REFERENCE = "reference"
@@ -71,7 +71,7 @@ def step_gradients(
 ) -> tuple[float, dict[str, Tensor]]:
     """Loss and gradients of one step of all texts, by a model that may be cut over processes."""
     language_model = exact(model(family))
-    freeze(language_model, TRAINING)
+    freeze(language_model, training_of(TRAINING))
     sharding.shard(language_model, accelerator)
     if accelerator.num_processes > 1:
         shares = [sharding.shard_of(p).numel() for p in language_model.parameters()]

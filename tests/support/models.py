@@ -1,5 +1,8 @@
 """Tiny models of the three real architectures, and token sets, for tests."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 from transformers import (
@@ -14,6 +17,7 @@ from transformers import (
     Qwen3Config,
 )
 
+from mamushi.config.sections import Training
 from mamushi.lm.tokens import TokenSet
 
 FAMILIES = ("llama", "qwen2", "gemma2")
@@ -67,6 +71,11 @@ TRAINING = {
     "steps": "by_data",
     "checkpoint_seconds": 0.0,
 }
+
+
+def training_of(settings: Mapping[str, Any]) -> Training:
+    """The section of these settings, of which some may be of others."""
+    return Training.model_validate(settings, extra="ignore")
 
 
 def model(family: str, seed: int = 0, layers: int = 3) -> PreTrainedModel:

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from mamushi.lm import training
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import mean_nll_objective
+from tests.support.models import training_of
 
 
 class Killed(Exception):
@@ -40,9 +41,9 @@ def step_of(
 ) -> Callable[[], Tensor]:
     """Computes the gradient of a step of all texts, or of a ``batch_size``, in micro-batches of a
     ``micro_batch_size``; gives its loss and the gradient's norm."""
-    given = {"batch_size": len(texts), **sizes}
-    micro = given["micro_batch_size"]
-    objective = mean_nll_objective(language_model, texts, given, micro, 0, accelerator)
+    settings = training_of({"batch_size": len(texts), **sizes})
+    micro = sizes["micro_batch_size"]
+    objective = mean_nll_objective(language_model, texts, settings, micro, 0, accelerator)
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in language_model.parameters() if p.requires_grad]
     return partial(training.gradient, objective, module, objective.step(0), accelerator, trained)

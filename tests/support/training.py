@@ -6,12 +6,11 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
-from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import minimize_nll
-from tests.support.models import TRAINING
+from tests.support.models import TRAINING, training_of
 
 
 def train(
@@ -23,13 +22,14 @@ def train(
     **changes: Any,
 ) -> tuple[PreTrainedModel, dict[str, list[float]]]:
     settings: dict[str, Any] = TRAINING | changes
-    freeze(language_model, settings)
-    accelerator = device.accelerator(str(settings["precision"]))
-    device.place_model(language_model, str(settings["precision"]), accelerator.device)
+    training = training_of(settings)
+    freeze(language_model, training)
+    accelerator = device.accelerator(training.precision)
+    sharding.place_model(language_model, training.precision, accelerator.device)
     sharding.shard(language_model, accelerator)
-    if total is None:
-        total = steps(len(texts), settings["batch_size"], settings["epochs"])
-    how: dict[str, Any] = {"micro_batch_size": settings["micro_batch_size"], "total": total}
+    # So many that they make so many steps.
+    examples = (total + 0.5) * training.batch_size / training.epochs if total else len(texts)
+    how: dict[str, Any] = {"micro_batch_size": settings["micro_batch_size"], "examples": examples}
     how |= {"seed": 1, "checkpoint": state and Checkpoint(state, fingerprint)}
-    log = minimize_nll(language_model, texts, settings, accelerator=accelerator, **how)
+    log = minimize_nll(language_model, texts, training, accelerator=accelerator, **how)
     return language_model, log

@@ -13,7 +13,7 @@ from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import Outcome, Unlearning
-from tests.support.models import model, token_set
+from tests.support.models import model, token_set, training_of
 
 KINDS = tuple(name for name, kind in plugins("unlearner").items() if kind.trains)
 """Those that take steps."""
@@ -48,8 +48,8 @@ def texts_of(domain: str, count: int, seed: int, longest: int = 14) -> TokenSet:
 def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> PreTrainedModel:
     """A start model with its last two blocks to be trained."""
     found = model(family, layers=layers)
-    freeze(found, BLOCKS)
-    return device.place_model(found, precision, torch.device("cpu"))
+    freeze(found, training_of(BLOCKS))
+    return sharding.place_model(found, precision, torch.device("cpu"))
 
 
 def run(

@@ -190,14 +190,13 @@ class Pipeline:
         # Influence is measured along the training of beta 0, or at the model's weights.
         wildcards = {**at, "role": "beta0"} if stage.name == "influence" else at
         settings = stage.settings_text(self.config, **wildcards)
-        execution = json.dumps(self.config["execution"])
-        job = job_of(stage, {**files, "settings": settings, "execution": execution})
+        job = job_of(stage, settings, json.dumps(self.config["execution"]), **files)
         name = stage.name.replace("-", "_")
         log = self.root.joinpath("logs", name, *map(str, wildcards.values()))
         log = log.with_name(f"{log.name}.log")
         sees_gpu = stage.is_on_gpu and job.execution.device == "auto"
         if sees_gpu:
-            require_cuda(visible_gpus(), job.arguments["model_card"])
+            require_cuda(visible_gpus(), job.files["model_card"])
         with set_variables(**({} if sees_gpu else {VISIBLE: ""})), claim_outputs(job.outputs):
             if self.record is None or not self.record.is_current(job):
                 if stage.name == "cross-entropy" and not visible_gpus():

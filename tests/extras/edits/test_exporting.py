@@ -52,9 +52,7 @@ def test_the_model_that_was_taken_home_is_the_arm(kind: str, family: str, tmp_pa
     built, _ = tiny.build({"family": family, **SIZES}, [" ".join(stage.WORDS)], 0)
     stage.write_base(tmp_path, built)
     folder = export_edit(tmp_path, kind)
-    arm = open_placed(
-        tmp_path / "card.json", [tmp_path / "arm" / "trained.safetensors"], "fp32", CPU
-    )
+    arm = open_placed(tmp_path / "card.json", [tmp_path / "arm" / "trained.safetensors"], CPU)
     loaded = mamushi.edits.load(open_base(tmp_path), folder)
     nll, plain = (text_nll(of, TEXTS, 64, CPU).nll for of in (loaded, open_base(tmp_path)))
     np.testing.assert_allclose(nll, text_nll(arm, TEXTS, 64, CPU).nll, rtol=1e-6)

@@ -1,5 +1,6 @@
 """Influence at the weights of a trained model, against gradients of single tokens and batches."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mamushi_extras.influence.measuring import (
 )
 from mamushi_extras.tokens.masks import TokenPool
 from tests.extras.influence.test_measuring import (
+    EXECUTION,
     HOW,
     OTHERS,
     TEXTS,
@@ -28,7 +30,7 @@ from tests.extras.influence.test_measuring import (
     nll,
 )
 from tests.support.gradients import exact
-from tests.support.models import model, token_set
+from tests.support.models import model, token_set, training_of
 
 BATCHES, MOST, SEED = 3, 3, 1
 NONE = subset(TEXTS, np.array([], np.int64))
@@ -37,11 +39,13 @@ NONE = subset(TEXTS, np.array([], np.int64))
 def measured(
     language_model: PreTrainedModel, others: TokenSet = NONE
 ) -> tuple[Any, dict[int, Targets]]:
-    freeze(language_model, HOW)
+    freeze(language_model, training_of(HOW))
     accelerator = device.accelerator("fp32")
     pool = TokenPool(TEXTS, others)
-    how = {**HOW, "targets": MOST, "batches": BATCHES, "seed": SEED}
-    values, _ = measure_at_weights(language_model, pool, how, accelerator)
+    draws = {"targets": MOST, "batches": BATCHES, "seed": SEED}
+    settings = SimpleNamespace(training=training_of(HOW), **draws)
+    job: Any = SimpleNamespace(settings=settings, execution=EXECUTION)
+    values, _ = measure_at_weights(language_model, pool, job, accelerator)
     return values, draw_by_fold(pool, MOST, SEED)[1]
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from mamushi.config.sections import Execution
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
@@ -24,11 +25,12 @@ from mamushi_extras.influence.measuring import (
     draw_targets,
 )
 from tests.support.gradients import exact
-from tests.support.models import TRAINING, model, token_set
+from tests.support.models import TRAINING, model, token_set, training_of
 from tests.support.processes import in_two_processes
 
-HOW = TRAINING | {"batch_tokens": 64, "train_input_embedding": False, "micro_batch_size": 2}
-BEGIN = {"micro_batch_size": 2, "seed": 1}
+HOW = TRAINING | {"train_input_embedding": False}
+EXECUTION = Execution(batch_tokens=64, micro_batch_size=2)
+BEGIN: dict[str, Any] = {"micro_batch_size": 2, "seed": 1}
 
 
 def no_padding(texts: TokenSet) -> TokenSet:
@@ -106,13 +108,15 @@ def measured(
     **changes: Any,
 ) -> Any:
     """The meter of a training, of a model that is cut over the processes where there are two."""
-    how, points = HOW | changes, [step for step in POINTS if step <= total]
-    freeze(language_model, how)
-    accelerator = device.accelerator(str(how["precision"]))
+    training, points = training_of(HOW | changes), [step for step in POINTS if step <= total]
+    freeze(language_model, training)
+    accelerator = device.accelerator(training.precision)
     sharding.shard(language_model, accelerator)
-    read = (language_model, TEXTS)
-    meter = kind(*read, TARGETS, accelerator, how, points=points, checkpoint=beside(folder))
-    minimize_nll(*read, how, **BEGIN, total=total, accelerator=accelerator, updated=meter.updated)
+    how = (language_model, TEXTS, TARGETS, accelerator, training, EXECUTION)
+    meter = kind(*how, points=points, checkpoint=beside(folder))
+    # Two passes over so many make so many steps.
+    begin = {**BEGIN, "examples": 2 * total, "accelerator": accelerator}
+    minimize_nll(language_model, TEXTS, training, **begin, updated=meter.updated)
     return meter
 
 
@@ -135,9 +139,10 @@ def test_it_is_the_slope_of_each_tokens_loss(family: str, tmp_path: Path) -> Non
 def test_the_training_is_not_changed_by_it(tmp_path: Path) -> None:
     watched, alone = model("llama"), model("llama")
     measured(watched, tmp_path)
-    freeze(alone, HOW)
+    freeze(alone, training_of(HOW))
     accelerator = device.accelerator("fp32")
-    minimize_nll(alone, TEXTS, HOW, **BEGIN, total=4, accelerator=accelerator)
+    begin = {**BEGIN, "examples": 8, "accelerator": accelerator}
+    minimize_nll(alone, TEXTS, training_of(HOW), **begin)
     for one, another in zip(watched.parameters(), alone.parameters(), strict=True):
         assert torch.equal(one, another)
 
@@ -160,7 +165,7 @@ def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> 
     state.touch()
 
     def restored(fingerprint: str) -> InfluenceMeter:
-        how = (meter.model, TEXTS, TARGETS, meter.accelerator, HOW)
+        how = (meter.model, TEXTS, TARGETS, meter.accelerator, training_of(HOW), EXECUTION)
         other = InfluenceMeter(*how, points=POINTS, checkpoint=beside(tmp_path, fingerprint))
         other.restore()
         return other

@@ -21,7 +21,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
 from mamushi_extras.left.schemas import LIKELIHOODS, TASK_SCORES, TASKS
 from mamushi_extras.left.stages import model_files
-from tests.support.models import PARTS, SIZES
+from tests.support.models import PARTS, SIZES, training_of
 from tests.support.stage_files import (
     EXECUTION,
     FILES,
@@ -68,7 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_base(root)
     for seed, parts, name in ((1, PARTS, "start"), (2, UNLEARNED, "unlearned")):
         other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
-        parameters.freeze(other, parts)
+        parameters.freeze(other, training_of(parts))
         storage.save_trained(root / f"{name}.safetensors", other, {})
     (root / "animals.yaml").write_text(TASK.format(data=root / "animals.jsonl"))
     (root / "animals.jsonl").write_text("\n".join(map(json.dumps, questions())))

@@ -11,14 +11,14 @@ from transformers import PreTrainedModel
 
 from mamushi.cli import main
 from mamushi.io.files import read_json
-from mamushi.lm import device
+from mamushi.lm import device, sharding
 from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, concat, subset
 from mamushi_extras.speed.trunk import use_states
-from tests.support.models import FAMILIES, model
+from tests.support.models import FAMILIES, model, training_of
 from tests.support.stage_files import (
     measure,
     unlearn_words,
@@ -42,8 +42,8 @@ def start_model(family: str, precision: str) -> PreTrainedModel:
     """A model as it lies in an unlearning run: its last blocks in fp32, all else frozen in the
     forward precision."""
     language_model = model(family, layers=4)
-    freeze(language_model, BLOCKS)
-    return device.place_model(language_model, precision, torch.device("cpu"))
+    freeze(language_model, training_of(BLOCKS))
+    return sharding.place_model(language_model, precision, torch.device("cpu"))
 
 
 def step(

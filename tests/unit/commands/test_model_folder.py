@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from mamushi.cli import main
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.lm import loading, parameters, storage, tiny
-from tests.support.models import FAMILIES, PARTS, SIZES
+from tests.support.models import FAMILIES, PARTS, SIZES, training_of
 
 BLOCKS = {**PARTS, "train_input_embedding": False, "train_output_head": False}
 
@@ -27,7 +27,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     write_json(root / "card.json", made)
     for name, settings in (("start", PARTS), ("unlearned", BLOCKS)):
         model = loading.open_model(root / "card.json")
-        parameters.freeze(model, settings)
+        parameters.freeze(model, training_of(settings))
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.requires_grad:
@@ -75,7 +75,7 @@ def test_tensors_of_another_model_or_start_are_refused(
     origins = {"other": {}, "chained": start, "foreign": {"model_card": "0" * 64}}
     for name, origin in origins.items():
         trained = other if name == "other" else model
-        parameters.freeze(trained, BLOCKS)
+        parameters.freeze(trained, training_of(BLOCKS))
         storage.save_trained(files / f"{name}.safetensors", trained, {"inputs": origin})
     assert export(files, "start", "chained", out="good") == 0
     for trained, says in (

@@ -7,14 +7,14 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from mamushi.lm import attention, device
+from mamushi.lm import attention, device, sharding
 from mamushi.lm.attention import MODELS, Documents, can_share
 from mamushi.lm.batches import Batch, batch_of
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from tests.support.gradients import exact
-from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
+from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set, training_of
 from tests.support.steps import step_of
 
 CPU = torch.device("cpu")
@@ -112,7 +112,8 @@ def test_a_loss_that_weighs_texts_has_the_gradients_of_padded_texts(family: str)
     plain = padded_plainly(language_model, texts, weights)
     assert_equal(weighed(True), plain, 1e-10)
     # As an unlearner has it: embeddings and head frozen.
-    freeze(language_model, TRAINING | {"train_input_embedding": False, "train_output_head": False})
+    ends = {"train_input_embedding": False, "train_output_head": False}
+    freeze(language_model, training_of(TRAINING | ends))
     some = padded_plainly(language_model, texts, weights)
     assert "model.embed_tokens.weight" not in some
     assert_equal(weighed(True), some, 1e-10)
@@ -169,7 +170,7 @@ def test_kernels_for_variable_lengths_agree_with_padded_texts(family: str) -> No
     gpu = torch.device("cuda")
     language_model, texts = model(family), texts_of(LENGTHS["mixed"])
     expected = gradients(language_model, padded_by_hand(language_model, texts))
-    device.place_model(language_model, "bf16", gpu)
+    sharding.place_model(language_model, "bf16", gpu)
     with device.accelerator("bf16").autocast():
         found = batch_nll(language_model, batch(texts, True, gpu), uniform=True).sum()
     for name, gradient in gradients(language_model, found).items():
@@ -182,9 +183,9 @@ def test_kernels_for_variable_lengths_agree_with_padded_texts(family: str) -> No
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_step_does_not_wait_for_the_gpu(family: str) -> None:
     language_model = model(family)
-    freeze(language_model, TRAINING)
+    freeze(language_model, training_of(TRAINING))
     accelerator = device.accelerator("bf16")
-    device.place_model(language_model, "bf16", accelerator.device)
+    sharding.place_model(language_model, "bf16", accelerator.device)
     step = step_of(language_model, token_set(32), accelerator, micro_batch_size=8)
     step()
     torch.cuda.set_sync_debug_mode("error")

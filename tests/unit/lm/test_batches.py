@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mamushi.lm.batches import batches, examples_of_step, steps
+from mamushi.lm.batches import batches, examples_of_step
+from mamushi.lm.training import steps
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from mamushi.lm.training import gradient, mean_nll_objective
 from tests.support.families import FAMILIES, VOCABULARY, tiny
-from tests.support.models import TRAINING
+from tests.support.models import TRAINING, training_of
 
 # On both sides of ``ORIGINAL``, beyond all windows, and in an order that is none of lengths.
 LENGTHS = np.array([3, 20, 6, 1, 14, 8, 9, 2])
@@ -115,7 +115,7 @@ def unbatched_gradients(model: PreTrainedModel, rows: NDArray[np.int64]) -> dict
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_step_has_the_gradient_of_its_texts_one_by_one(family: str) -> None:
     model, accelerator = tiny(family).train(), device.accelerator("fp32")
-    settings = TRAINING | {"batch_size": 6}
+    settings = training_of(TRAINING | {"batch_size": 6})
     expected = unbatched_gradients(model, examples_of_step(0, len(TEXTS), 6, 0))
     objective = mean_nll_objective(model, TEXTS, settings, 4, 0, accelerator)
     trained = list(model.parameters())

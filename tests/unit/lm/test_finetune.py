@@ -8,7 +8,7 @@ import torch
 from accelerate import Accelerator
 from transformers import PreTrainedModel
 
-from mamushi.lm import device
+from mamushi.lm import device, sharding
 from tests.support.models import ADAPTERS, FAMILIES, model, token_set
 from tests.support.steps import Killed, kill_at
 from tests.support.training import train
@@ -23,7 +23,9 @@ def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
 def test_what_is_frozen_stays_bit_equal_and_what_is_trained_moves(
     family: str, precision: str
 ) -> None:
-    fresh = device.place_model(model(family).requires_grad_(False), precision, torch.device("cpu"))
+    fresh = sharding.place_model(
+        model(family).requires_grad_(False), precision, torch.device("cpu")
+    )
     before = states(fresh)
     trained, _ = train(model(family), token_set(), precision=precision)
     changed = {

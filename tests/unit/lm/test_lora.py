@@ -10,12 +10,12 @@ from mamushi.lm.batches import batch_of, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi.lm.training import mean_nll_objective
-from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set
+from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set, training_of
 
 
 def with_adapters(family: str, **changes: object) -> PreTrainedModel:
     found = model(family)
-    freeze(found, TRAINING | {"method": "lora", "lora": ADAPTERS | changes})
+    freeze(found, training_of({"method": "lora", "lora": ADAPTERS | changes}))
     return found
 
 
@@ -37,7 +37,8 @@ def test_loss_and_gradients_are_those_of_peft_on_a_padded_batch(family: str) -> 
                 adapters.pop(name).copy_(parameter)
     assert not adapters
 
-    step = mean_nll_objective(ours, texts, TRAINING, 4, 1, device.accelerator("fp32")).step(0)
+    how = training_of(TRAINING), 4, 1, device.accelerator("fp32")
+    step = mean_nll_objective(ours, texts, *how).step(0)
     found = step.shares[0]
     rows = examples_of_step(0, len(texts), 4, seed=1)
     batch = batch_of(texts, rows, torch.device("cpu"), shared=False)

@@ -16,7 +16,7 @@ from mamushi_extras.edits import editing
 from mamushi_extras.evidence.unigram import Proxy, token_counts
 from mamushi_extras.tokens.masks import split_by_text
 from tests.support.gradients import exact, step_gradients
-from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
+from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set, training_of
 
 CPU = device.accelerator("fp32")
 SPANS = [
@@ -29,7 +29,7 @@ SPANS = [
 def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]]:
     """The step's loss and gradients from one padded batch with labels."""
     reference = exact(model(family))
-    freeze(reference, TRAINING)
+    freeze(reference, training_of(TRAINING))
     ids = torch.zeros(len(texts), int(texts.lengths.max()), dtype=torch.int64)
     real = torch.arange(ids.shape[1])[None] < torch.from_numpy(texts.lengths)[:, None]
     ids[real] = torch.from_numpy(texts.tokens.astype(np.int64))

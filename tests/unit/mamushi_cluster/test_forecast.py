@@ -12,7 +12,7 @@ from mamushi.config.complete import complete
 from mamushi.lm import parameters, tiny
 from mamushi_cluster import forecast
 from mamushi_cluster.forecast import Job, core_hours, estimate, training_flop
-from tests.support.models import TRAINING
+from tests.support.models import TRAINING, training_of
 from tests.support.workflow import ROOT
 
 LOG = "results/logs/{rule}/{{dataset}}/{{model}}/seed{{seed}}/{{selector}}/beta{{beta}}.log"
@@ -86,7 +86,7 @@ def test_operations_are_those_that_torch_counts(family: str, change: dict[str, A
         model(input_ids=ids)
     # Torch counts attention's products too, a few per cent here, and neither norms nor biases.
     assert 2.0 * size.multiplied * ids.numel() == pytest.approx(counter.get_total_flops(), rel=0.06)
-    parameters.freeze(model, training)
+    parameters.freeze(model, training_of(training))
     trained = model.num_parameters(only_trainable=True)
     assert size.trained(training) == pytest.approx(trained, rel=0.03)
     with FlopCounterMode(display=False) as counter:

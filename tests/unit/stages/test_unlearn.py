@@ -14,7 +14,7 @@ from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import parameters
 from mamushi_extras.left.schemas import RELEARNING_CURVE
-from tests.support.models import PARTS
+from tests.support.models import PARTS, training_of
 from tests.support.stage_files import (
     FORGET,
     command,
@@ -132,7 +132,7 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
     unlearned = out / "trained.safetensors"
     parts = PARTS | TRAINS | dict.fromkeys(HEADS, False)
     whole = opened(base / "card.json", base / "start.safetensors")
-    parameters.freeze(whole, parts)
+    parameters.freeze(whole, training_of(parts))
     trained = {name for name, value in whole.named_parameters() if value.requires_grad}
     assert load_file(unlearned).keys() == trained < load_file(base / "start.safetensors").keys()
     start = measure(base, tmp_path, trained=base / "start.safetensors")

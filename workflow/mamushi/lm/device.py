@@ -12,8 +12,6 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import InitProcessGroupKwargs
-from torch import nn
-from transformers import PreTrainedModel
 
 # The libraries live to the end; to look through them at each collection takes 0.25 s.
 gc.freeze()
@@ -59,19 +57,3 @@ def deterministic(strict: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_deterministic_debug_mode(before)
-
-
-def place_model(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
-    """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
-    small steps vanish in bf16, also of a model that is only evaluated. Layer norms are always in
-    fp32: PyTorch's kernel on the CPU takes input in fp32 with no other parameters."""
-    frozen = torch.bfloat16 if precision == "bf16" else torch.float32
-    modules = (m for m in model.modules() if isinstance(m, nn.LayerNorm | nn.GroupNorm))
-    norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}
-    for parameter in model.parameters():
-        is_whole = parameter.requires_grad or id(parameter) in norms
-        parameter.data = parameter.data.to(device, torch.float32 if is_whole else frozen)
-    # Buffers (rotary frequencies) stay in fp32: positions would lose precision in bf16.
-    for buffer in model.buffers():
-        buffer.data = buffer.data.to(device)
-    return model

@@ -17,7 +17,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.files import IS_SECONDARY, read_json, read_plain_json
-from mamushi.lm import device, parameters, sharding
+from mamushi.lm import parameters, sharding
 from mamushi.lm.folders import check_config, descriptions, fetch, read_model, read_tokenizer
 from mamushi.lm.storage import overlay, writing_safetensors
 
@@ -93,7 +93,6 @@ def open_model(card_path: str | Path) -> PreTrainedModel:
 def open_placed(
     card_path: str | Path,
     stored: Sequence[str | Path],
-    precision: str,
     accelerator: Accelerator,
     prepare: Callable[[PreTrainedModel], object] = lambda model: None,
 ) -> PreTrainedModel:
@@ -103,8 +102,8 @@ def open_placed(
     model = open_model(card_path)
     edits = [edit for path in stored if (edit := overlay(path, model))]
     prepare(model)
-    is_cut = accelerator.num_processes > 1
-    device.place_model(model, precision, torch.device("cpu") if is_cut else accelerator.device)
+    place = torch.device("cpu") if accelerator.num_processes > 1 else accelerator.device
+    sharding.place_model(model, accelerator.mixed_precision, place)
     sharding.shard(model, accelerator)
     for edit in edits:
         edit(model)

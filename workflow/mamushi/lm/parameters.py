@@ -1,12 +1,10 @@
 """Which parameters are trained: the last blocks, the input embedding and the output head (the
 paper, Phase 1), while the norm after the last block stays frozen; or all, or adapters alone."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import nn
 from transformers import PreTrainedModel
 
+from mamushi.config.sections import Lora, Training
 from mamushi.errors import UserError, located
 
 
@@ -41,38 +39,36 @@ def body(model: PreTrainedModel) -> nn.Module:
     return next((m for m in model.children() if isinstance(m, PreTrainedModel)), inner)
 
 
-def freeze(model: PreTrainedModel, training: Mapping[str, Any]) -> None:
+def freeze(model: PreTrainedModel, training: Training) -> None:
     """Let gradients flow into what is trained alone. By ``method``: ``full`` trains all, ``lora``
     adapters, which are put into a model without any, and ``partial``, the default, the last
     ``trained_blocks``, embedding and head; a tied head, when either of the two is."""
-    method = training.get("method", "partial")
-    model.requires_grad_(method == "full")
-    if method == "lora":
-        add_adapters(model, training["lora"])
+    model.requires_grad_(training.method == "full")
+    if training.method == "lora":
+        add_adapters(model, training.lora)
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(is_adapter(name))
-    if method == "partial":
-        last_blocks(model, training["trained_blocks"]).requires_grad_(True)
-        if training["train_input_embedding"]:
+    if training.method == "partial":
+        last_blocks(model, training.trained_blocks).requires_grad_(True)
+        if training.train_input_embedding:
             model.get_input_embeddings().requires_grad_(True)
-        if training["train_output_head"] and (head := model.get_output_embeddings()) is not None:
+        if training.train_output_head and (head := model.get_output_embeddings()) is not None:
             head.requires_grad_(True)
 
 
-def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
+def add_adapters(model: PreTrainedModel, lora: Lora) -> None:
     """Put low-rank adapters (Hu et al. 2021, LoRA) into the model, in place, unless it has some; at
-    first they change nothing. ``target_modules`` of the settings are the names (or their ends) of
-    linear modules, None for all but the output head."""
+    first they change nothing. ``target_modules`` are the names (or their ends) of linear
+    modules, None for all but the output head."""
     if any(is_adapter(name) for name, _ in model.named_parameters()):
         return
     with located("pip install 'mamushi-unlearn[lora]'"):
         import peft
-    targets = settings["target_modules"]
     config = peft.LoraConfig(
-        r=settings["rank"],
-        lora_alpha=settings["alpha"],
-        lora_dropout=settings["dropout"],
-        target_modules="all-linear" if targets is None else list(targets),
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=lora.target_modules or "all-linear",
         bias="none",
         # Only so does peft leave the output head out of all linear modules.
         task_type="CAUSAL_LM",

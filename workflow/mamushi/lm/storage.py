@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
+from mamushi.config.sections import Lora
 from mamushi.errors import UserError
 from mamushi.io.files import IS_SECONDARY, atomic, header, trained_metadata
 from mamushi.lm import parameters, sharding
@@ -76,7 +77,8 @@ def overlay(path: str | Path, model: PreTrainedModel) -> Callable[[PreTrainedMod
         names = sorted(stored.keys())
         if any(map(parameters.is_adapter, names)):
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
-            parameters.add_adapters(model, settings.get("lora") or settings["training"]["lora"])
+            lora = settings.get("lora") or settings["training"]["lora"]
+            parameters.add_adapters(model, Lora.model_validate(lora))
         named = dict(model.named_parameters())
         for name in names:
             tensor = stored.get_tensor(name).float()

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from mamushi.config.sections import Training
 from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import can_share
-from mamushi.lm.batches import batch_of, examples_of_step
+from mamushi.lm.batches import batch_of, examples_of_step, micro_batches
 from mamushi.lm.device import deterministic
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.storage import Checkpoint
@@ -270,20 +271,16 @@ def gradient(
     return torch.cat([sums, sharding.full_tensor(total)[None]])
 
 
-def micro_batches(
-    texts: Sequence[Any] | NDArray[Any], size: int, accelerator: Accelerator
-) -> list[Any]:
-    """Return this process's share of a step's texts in pieces of at most ``size``, an empty one
-    where it has none: all processes have as many."""
-    mine = texts[accelerator.process_index :: accelerator.num_processes]
-    most = -(-len(texts) // accelerator.num_processes)
-    return [mine[i : i + size] for i in range(0, most, size)] or [mine]
+def steps(examples: float, batch_size: int, epochs: float) -> int:
+    """Return the paper's number of steps, T = floor(epochs * n / batch), at least 1, of n
+    ``examples``, which need not be whole: see ``tokens.mass``."""
+    return max(1, int(epochs * examples // batch_size))
 
 
 def mean_nll_objective(
     model: PreTrainedModel,
     texts: TokenSet,
-    training: Mapping[str, Any],
+    training: Training,
     micro_batch_size: int,
     seed: int,
     accelerator: Accelerator,
@@ -293,8 +290,7 @@ def mean_nll_objective(
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the mean NLL over its predicted tokens.
     ``remaining`` is that of ``examples_of_step``."""
-    batch = int(training["batch_size"])
-    shared, aligned = can_share(model), training.get("steps") == "aligned"
+    batch, shared, aligned = training.batch_size, can_share(model), training.steps == "aligned"
     passed = len(texts) if remaining is None or not aligned else len(remaining)
 
     def step(number: int) -> Step:
@@ -317,10 +313,10 @@ def mean_nll_objective(
 def minimize_nll(
     model: PreTrainedModel,
     texts: TokenSet,
-    training: Mapping[str, Any],
+    training: Training,
     *,
     micro_batch_size: int,
-    total: int,
+    examples: float,
     seed: int,
     accelerator: Accelerator,
     name: str = "fine-tune",
@@ -328,14 +324,17 @@ def minimize_nll(
     remaining: NDArray[np.bool_] | None = None,
     updated: Updated = Objective.updated,
 ) -> Log:
-    """Train the parameters that require a gradient, in place, on the texts, in ``total`` steps:
-    ``checkpoint`` is that of ``TrainingLoop``, ``remaining`` that of ``examples_of_step`` and
-    ``updated`` that of ``Objective``. Raises ``UserError`` where there is nothing to train on."""
+    """Train the parameters that require a gradient, in place, in the ``steps`` of so many
+    ``examples``: ``checkpoint`` is that of ``TrainingLoop``, ``remaining`` of ``examples_of_step``
+    and ``updated`` of ``Objective``. Raises ``UserError`` where there is nothing to train on."""
     if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict")
-    warmup, keys = int(training["warmup_steps"]), ("learning_rate", *ADAMW, "schedule")
-    descent = Descent(**{key: training[key] for key in keys}, warmup=warmup, rise=warmup + 1)
-    reads = texts, training, micro_batch_size, seed
-    objective = mean_nll_objective(model, *reads, accelerator, name, remaining, updated)
+    total = steps(examples, training.batch_size, training.epochs)
+    adamw = training.betas, training.epsilon, training.weight_decay, training.gradient_clip
+    warmup = training.warmup_steps
+    descent = Descent(training.learning_rate, *adamw, training.schedule, warmup, warmup + 1)
+    objective = mean_nll_objective(
+        model, texts, training, micro_batch_size, seed, accelerator, name, remaining, updated
+    )
     model.train()
     return TrainingLoop(objective, descent, total, accelerator, checkpoint).run()

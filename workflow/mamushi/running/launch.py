@@ -30,12 +30,12 @@ OPTIONS = """--use_fsdp --fsdp_version=2 --fsdp_auto_wrap_policy=TRANSFORMER_BAS
 def run_stage(stage: Stage, words: Sequence[str]) -> int:
     """Run a stage, and say what it took: seconds, and those of a processor by this process and its
     ended children. Returns its exit code. Raises ``UserError`` for a GPU that cannot be used."""
-    began, job, status = time.monotonic(), job_of(stage, read_words(words)), 0
+    began, job, status = time.monotonic(), job_of(stage, **read_words(words)), 0
     if SHARDS in os.environ:
         # The command that started this process has looked after all of this.
         job.run()
         return 0
-    card, counts = job.arguments.get("model_card"), json.loads(os.environ.get(GPUS, "{}"))
+    card, counts = job.files.get("model_card"), json.loads(os.environ.get(GPUS, "{}"))
     # The folder of its card has a model's name.
     count = int(counts.get(card.parent.name, 1)) if card and stage.is_on_gpu else 1
     is_on_gpu = stage.is_on_gpu and job.execution.device != "cpu"

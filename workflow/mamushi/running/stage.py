@@ -116,7 +116,7 @@ class Job:
     came."""
 
     stage: Stage
-    arguments: Mapping[str, Any]
+    files: Mapping[str, Any]
     settings: Any
     recorded: Mapping[str, Any]
     execution: Execution
@@ -140,12 +140,12 @@ class Job:
     def run(self) -> None:
         """Run the stage, from its inputs as they are now."""
         assert self.origin
-        self.stage.function(**self.arguments, settings=self.settings, job=self)
+        self.stage.function(**self.files, settings=self.settings, job=self)
 
     def _files(self, role: str) -> dict[str, Path]:
         files: dict[str, Path] = {}
         for name in (p.name for p in self.stage.parameters if p.role == role):
-            value = self.arguments[name]
+            value = self.files[name]
             if isinstance(value, Path):
                 files[name] = value
             else:
@@ -153,36 +153,36 @@ class Job:
         return files
 
 
-def job_of(stage: Stage, arguments: Mapping[str, Any]) -> Job:
+def job_of(stage: Stage, /, settings: str = "", execution: str = "", **files: Any) -> Job:
     """Return the job of these files and options, a value or a list each, and of ``settings`` and
     ``execution`` as JSON, the latter else the workflow's. Raises ``UserError`` for arguments that
     do not fit, and for settings that are not the stage's."""
-    named = {"settings": "", "execution": os.environ.get(EXECUTION, "{}"), **arguments}
-    named = {name: value if isinstance(value, list) else [value] for name, value in named.items()}
-    (settings,), (execution,) = named.pop("settings"), named.pop("execution")
-    files, wrong = dict[str, Any](), []
+    every, wrong = dict[str, Any](), []
     for p in stage.parameters:
-        values = [p.kind(value) for value in named.pop(p.name, ()) if value is not None]
+        value = files.pop(p.name, None)
+        listed = value if isinstance(value, list) else [value]
+        values = [p.kind(value) for value in listed if value is not None]
         if (p.is_required and not values) or (len(values) > 1 and not p.is_list):
             wrong.append(p.name)
-        files[p.name] = (values if p.is_list else values[0]) if values else p.default
-    if wrong := [*wrong, *named]:
+        every[p.name] = (values if p.is_list else values[0]) if values else p.default
+    if wrong := [*wrong, *files]:
         raise UserError(f"missing, several or unknown: {', '.join(wrong)}")
+    how = execution or os.environ.get(EXECUTION, "{}")
     try:
-        text, settings = settings, stage.settings.model_validate_json(settings, extra="ignore")
-        how = Execution.model_validate_json(execution, extra="ignore")
+        of_stage = stage.settings.model_validate_json(settings, extra="ignore")
+        of_run = Execution.model_validate_json(how, extra="ignore")
     except ValidationError as error:
         raise UserError(f"settings of {stage.name}: {error}") from None
-    return Job(stage, files, settings, json.loads(text), how)
+    return Job(stage, every, of_stage, json.loads(settings), of_run)
 
 
-def read_words(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return by name the values of words ``--name value ...`` or ``--name=value``, or none."""
-    arguments, values = dict[str, list[str]](), list[str]()
+def read_words(words: Sequence[str]) -> dict[str, Any]:
+    """Return the value or the list of each name in words ``--name value ...``, ``--name=value``."""
+    files, values = dict[str, list[str]](), list[str]()
     for word in words:
         if word.startswith("--"):
-            option, _, value = word[2:].partition("=")
-            arguments[option.replace("-", "_")] = values = [value] if value else []
+            name, _, value = word[2:].partition("=")
+            files[name.replace("-", "_")] = values = [value] if value else []
         else:
             values.append(word)
-    return arguments
+    return {name: values[0] if len(values) == 1 else values for name, values in files.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.kinds import Settings, setting
-from mamushi.config.sections import Lora, Method
+from mamushi.config.sections import Lora, Method, Training
 from mamushi.io.digests import fingerprint
 from mamushi.io.files import IS_SECONDARY, write_json
 from mamushi.registry import additions
@@ -75,20 +75,21 @@ def open_arm(
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze, last_blocks
 
-    untrained = {"train_input_embedding": False, "train_output_head": False}
+    ends = {"train_input_embedding": False, "train_output_head": False}
+    training = trains and Training.model_validate(ends | trains.model_dump(), extra="ignore")
 
     def prepare(model: PreTrainedModel) -> None:
-        if trains and trains.method == "partial":
-            last_blocks(model, trains.trained_blocks).requires_grad_(True)
-        elif trains:
-            freeze(model, trains.model_dump())
+        if training and training.method == "partial":
+            last_blocks(model, training.trained_blocks).requires_grad_(True)
+        elif training:
+            freeze(model, training)
 
     device.seed_torch(seed)
     accelerator = device.accelerator(precision)
     stored = [path for path in (trained, unlearned) if path]
-    model = open_placed(model_card, stored, precision, accelerator, prepare)
-    if trains:
-        freeze(model, untrained | trains.model_dump())
+    model = open_placed(model_card, stored, accelerator, prepare)
+    if training:
+        freeze(model, training)
     return model, accelerator
 
 
@@ -109,7 +110,7 @@ def finish_training(
     """
     from accelerate import PartialState
 
-    files = job.arguments
+    files = job.files
     parquet.write_table(files["log_table"], schema, log, metadata=job.origin)
     write_json(files["card"], {**job.origin, **counts})
     PartialState().wait_for_everyone()
@@ -119,7 +120,7 @@ def finish_training(
         read = {name: files[name] for name in ("examples", "tokens", "model_card")}
         read |= {"settings": files["evaluation"], "execution": job.execution.model_dump_json()}
         of_evaluate = {**read, **model, "out": files["perplexity"], "nll": files["nll"]}
-        job_of(stages()["evaluate"], of_evaluate).run()
+        job_of(stages()["evaluate"], **of_evaluate).run()
     if not IS_SECONDARY:
         checkpoint_of(files["card"], job).path.unlink(missing_ok=True)
 

@@ -61,7 +61,7 @@ def rank_pool(job: Job, pool: Pool) -> None:
     from mamushi.selection.metrics import score_details
     from mamushi.selection.scores import score_pool, scores_table
 
-    files, settings = job.arguments, job.settings
+    files, settings = job.files, job.settings
     wall, cpu = time.perf_counter(), time.process_time()
     scored = score_pool(settings.kind, pool, settings.settings, settings.seed)
     table = scores_table(pool, scored)

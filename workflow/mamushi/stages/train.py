@@ -92,7 +92,7 @@ def finetune(
     killed run of the same origin goes on from its state."""
     import numpy as np
 
-    from mamushi.lm import batches, device
+    from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
@@ -114,19 +114,17 @@ def finetune(
     weight = round(float(shares[remaining].sum()), 3)
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
     counted = weight if training.steps == "by_data" else len(section)
-    steps = batches.steps(counted, training.batch_size, training.epochs)
     device.seed_torch(settings.seed)
     accelerator = device.accelerator(training.precision)
-    prepare = partial(freeze, training=training.model_dump())
-    model = open_placed(model_card, [], training.precision, accelerator, prepare)
+    model = open_placed(model_card, [], accelerator, partial(freeze, training=training))
     log = minimize_nll(
         model,
         texts,
-        training.model_dump(),
+        training,
         micro_batch_size=job.execution.micro_batch_size,
+        examples=counted,
         seed=settings.seed,
         accelerator=accelerator,
-        total=steps,
         name=settings.role,
         checkpoint=checkpoint_of(card, job),
         remaining=remaining,
@@ -135,7 +133,7 @@ def finetune(
     counts: dict[str, Any] = {
         "texts": len(texts),
         "removed": len({*removed}),
-        "steps": steps,
+        "steps": len(log["step"]),
         "trained_parameters": model.num_parameters(only_trainable=True),
         "trained_tensors": sum(p.requires_grad for p in model.parameters()),
         **({"mass": weight} if spans else {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import setting
@@ -93,7 +94,7 @@ def _store_unlearned(
     from mamushi.lm.loading import open_placed, open_tokenizer
     from mamushi.unlearning import loop
 
-    files, settings, seed = job.arguments, job.settings, job.settings.seed
+    files, settings, seed = job.files, job.settings, job.settings.seed
     opened = files["model_card"], files["trained"], None, settings.precision, settings, seed
     model, accelerator = open_arm(*opened)
     join_passes(model, accelerator, settings, settings.evaluation.max_length, job)
@@ -101,8 +102,8 @@ def _store_unlearned(
     read, execution = (model, selected, retain, settings.model_dump()), job.execution.model_dump()
     if not (unlearner := plugin("unlearner", settings.kind)).trains:
         how = {"seed": seed, "accelerator": accelerator, "batch_tokens": execution["batch_tokens"]}
-        of_base: Any = files["model_card"], [], settings.precision, accelerator
-        how["base"] = (lambda: open_placed(*of_base)) if files["trained"] else None
+        base = partial(open_placed, files["model_card"], [], accelerator)
+        how["base"] = base if files["trained"] else None
         edited = unlearner.code.edit(*read[:3], settings.settings, forget=forget, **how)
         storage.write(files["tensors"], edited.tensors, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.lm.attention import can_share, to_device
-from mamushi.lm.batches import batch_of, examples_of_step, steps
+from mamushi.lm.batches import batch_of, examples_of_step, micro_batches
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, concat, subset
-from mamushi.lm.training import ADAMW, Descent, Objective, Step, TrainingLoop, micro_batches
+from mamushi.lm.training import ADAMW, Descent, Objective, Step, TrainingLoop, steps
 from mamushi.registry import plugin
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
 from mamushi.unlearning.saliency import SaliencyMask

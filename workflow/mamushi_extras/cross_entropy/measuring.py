@@ -7,22 +7,20 @@ The two start from the same weights and read the same retain texts in the same s
 seen the text that it scores: it is of another section, or of the fold that both were not shown.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
+from mamushi.config.sections import Execution, Training
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET
 from mamushi.io.files import atomic, header, trained_metadata
 from mamushi.lm import device
-from mamushi.lm.batches import steps
 from mamushi.lm.loading import open_placed
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import token_nll
@@ -44,11 +42,12 @@ def require_finite(nll: Doubles, name: str) -> Doubles:
 
 @dataclass(frozen=True)
 class Trainings:
-    """Trains models from the one of a ``card``, by the settings of a training with those of the
-    execution. Beside the ``checkpoint`` lies the NLL of the tokens under each that is done."""
+    """Trains models from the one of a ``card``, by the settings of a training. Beside the
+    ``checkpoint`` lies the NLL of the tokens under each that is done."""
 
     card: Path
-    how: Mapping[str, Any]
+    training: Training
+    execution: Execution
     seed: int
     checkpoint: Checkpoint
 
@@ -57,28 +56,28 @@ class Trainings:
         that is trained on those of the ``texts`` that are ``learned`` (texts,), each in the step in
         which a training on all would read it. Raises ``UserError`` as ``minimize_nll``, and as
         ``require_finite``."""
-        how, path = self.how, self.checkpoint.path.with_suffix(f".{name}")
+        training, path = self.training, self.checkpoint.path.with_suffix(f".{name}")
         with suppress(UserError):
             if trained_metadata(path)["fingerprint"] == self.checkpoint.fingerprint:
                 return load_file(path)["nll"]
         device.seed_torch(self.seed)
-        accelerator = device.accelerator(how["precision"])
-        prepare = partial(freeze, training=how)
-        model = open_placed(self.card, [], how["precision"], accelerator, prepare)
+        accelerator = device.accelerator(training.precision)
+        model = open_placed(self.card, [], accelerator, partial(freeze, training=training))
         checkpoint = replace(self.checkpoint, path=path.with_suffix(f".{name}-state"))
         minimize_nll(
             model,
             subset(texts, np.flatnonzero(learned)),
-            how,
-            micro_batch_size=how["micro_batch_size"],
-            total=steps(len(texts), how["batch_size"], how["epochs"]),
+            training,
+            micro_batch_size=self.execution.micro_batch_size,
+            examples=len(texts),
             seed=self.seed,
             accelerator=accelerator,
             name=f"cross-entropy, {name}",
             checkpoint=checkpoint,
             remaining=learned,
         )
-        nll = require_finite(token_nll(model, scored, how["batch_tokens"], accelerator), name)
+        batch_tokens = self.execution.batch_tokens
+        nll = require_finite(token_nll(model, scored, batch_tokens, accelerator), name)
         with atomic(path) as draft:
             metadata = header({"fingerprint": self.checkpoint.fingerprint})
             save_file({"nll": nll}, draft, metadata=metadata)

@@ -43,13 +43,13 @@ def cross_entropy(
 
     training = settings.training
     pool = read_token_pool(examples, tokens, training.max_length)
-    how = training.model_dump() | job.execution.model_dump()
-    trainings = Trainings(model_card, how, settings.seed, checkpoint_of(out, job))
+    how = training, job.execution, settings.seed, checkpoint_of(out, job)
+    trainings = Trainings(model_card, *how)
     texts, others, fold = pool.texts, pool.contamination, pa.nulls(len(pool.texts), pa.int16())
     if trained:
         twin = trainings.nll("twin", others, others.domains == RETAIN, texts)
         model, accelerator = open_arm(model_card, trained, None, training.precision)
-        contaminated = token_nll(model, texts, how["batch_tokens"], accelerator)
+        contaminated = token_nll(model, texts, job.execution.batch_tokens, accelerator)
         values = twin - require_finite(contaminated, "contaminated")
     else:
         values, fold = trainings.cross_fit(pool, settings.folds)

@@ -20,7 +20,7 @@ def join_passes(*, accelerator: Any, lengths: tuple[int, int], job: Any, **opene
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.effects.raking import LogitTables, plan_rakings
 
-    read = partial(read_tokens, job.arguments["tokens"], job.arguments["examples"])
+    read = partial(read_tokens, job.files["tokens"], job.files["examples"])
     texts = read(EVALUATION, lengths[1])
     rakings = plan_rakings(texts, read(INFERENCE, lengths[1]), most)
     return LogitTables(rakings, len(texts), accelerator) if rakings else None

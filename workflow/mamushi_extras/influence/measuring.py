@@ -26,15 +26,16 @@ from safetensors.numpy import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from mamushi.config.sections import Execution, Training
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.io.files import atomic, header, trained_metadata
 from mamushi.lm import sharding
-from mamushi.lm.batches import steps
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import gradient, mean_nll_objective, minimize_nll
+from mamushi.lm.training import gradient, mean_nll_objective, minimize_nll, steps
+from mamushi.running.stage import Job
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
 from mamushi_extras.tokens.masks import TokenPool
@@ -80,17 +81,19 @@ class Slopes:
         texts: TokenSet,
         targets: Targets,
         accelerator: Accelerator,
-        training: Mapping[str, Any],
+        training: Training,
+        execution: Execution,
     ) -> None:
         self.model, self.texts, self.accelerator = model, texts, accelerator
-        self.eps, self.training = STEP[accelerator.mixed_precision], training
+        self.training, self.execution = training, execution
+        self.eps = STEP[accelerator.mixed_precision]
         self.trained = [p for p in model.parameters() if p.requires_grad]
         self.objectives = {}
         for domain, of in targets.items():
             # The mean NLL of all targets of a domain, as one step of a training on them.
-            step = {**training, "batch_size": len(of)}
-            size = int(training["micro_batch_size"])
-            objective = mean_nll_objective(model, of, step, size, 0, accelerator, "influence")
+            step = training.model_copy(update={"batch_size": len(of)})
+            read = of, step, execution.micro_batch_size, 0
+            objective = mean_nll_objective(model, *read, accelerator, "influence")
             module = accelerator.prepare_model(objective.module, evaluation_mode=True)
             self.objectives[domain] = objective, module
 
@@ -106,7 +109,7 @@ class Slopes:
                     parameter.grad.neg_()
         for parameter, moment in zip(self.trained, moments, strict=True):
             if parameter.grad is not None:
-                root = moment.sqrt().add_(float(self.training["epsilon"]))
+                root = moment.sqrt().add_(self.training.epsilon)
                 sharding.shard_of(parameter.grad).div_(root).masked_fill_(moment == 0, 0.0)
         slopes = self._along_gradients()
         self.model.zero_grad(set_to_none=True)
@@ -127,7 +130,7 @@ class Slopes:
         for sign in (1, -1):
             for (shard, along), weight in zip(shards, start, strict=True):
                 shard.copy_(weight).add_(along, alpha=sign * h)
-            size = int(self.training["batch_tokens"])
+            size = self.execution.batch_tokens
             losses.append(token_nll(self.model, self.texts, size, self.accelerator))
         for (shard, _), weight in zip(shards, start, strict=True):
             shard.copy_(weight)
@@ -191,23 +194,23 @@ def corrected_moment(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) 
 def measure_along_training(
     model: PreTrainedModel,
     pool: TokenPool,
-    how: Mapping[str, Any],
+    job: Job,
     accelerator: Accelerator,
     checkpoint: Checkpoint,
 ) -> tuple[Doubles, dict[str, Any]]:
     """Train the model on the ranked texts, and return their influence, (predicted,), on
-    ``how["targets"]`` texts a domain of the contamination section, and what the table says of it:
-    ``how`` are the settings of the training with those of the section ``influence``."""
-    texts, targets = pool.texts, draw_targets(pool.contamination, how["targets"], how["seed"])
-    total = steps(len(texts), how["batch_size"], how["epochs"])
-    points = points_of(total, how["points"])
-    objects = (model, texts, targets, accelerator, how)
-    meter = InfluenceMeter(*objects, points=points, checkpoint=checkpoint)
+    ``targets`` texts a domain of the contamination section, and what the table says of it; the
+    settings are those of the ``job``."""
+    texts, training, seed = pool.texts, job.settings.training, job.settings.seed
+    targets = draw_targets(pool.contamination, job.settings.targets, seed)
+    total = steps(len(texts), training.batch_size, training.epochs)
+    points = points_of(total, job.settings.points)
+    how = (model, texts, targets, accelerator, training, job.execution)
+    meter = InfluenceMeter(*how, points=points, checkpoint=checkpoint)
     meter.restore()
-    options: dict[str, Any] = {"total": total, "seed": how["seed"], "accelerator": accelerator}
-    options |= {"checkpoint": checkpoint, "updated": meter.updated}
-    options |= {"micro_batch_size": how["micro_batch_size"]}
-    minimize_nll(model, texts, how, name="influence", **options)
+    options: Any = {"accelerator": accelerator, "checkpoint": checkpoint, "updated": meter.updated}
+    options |= {"micro_batch_size": job.execution.micro_batch_size, "seed": seed}
+    minimize_nll(model, texts, training, examples=len(texts), name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
     return meter.total, {"points": meter.steps, "targets": counts, "eps": meter.eps}
 
@@ -226,34 +229,35 @@ def draw_by_fold(
 
 
 def measure_at_weights(
-    model: PreTrainedModel, pool: TokenPool, how: Mapping[str, Any], accelerator: Accelerator
+    model: PreTrainedModel, pool: TokenPool, job: Job, accelerator: Accelerator
 ) -> tuple[Doubles, dict[str, Any]]:
     """Return the influence of every predicted token of the texts on the targets of its fold,
     (predicted,), and what the table says of it, with the ``fold`` of each text, None where there is
-    one; ``how`` is as along a training. Weights are left as they were."""
-    texts, (folds, targets) = pool.texts, draw_by_fold(pool, how["targets"], how["seed"])
+    one; ``job`` is as along a training. Weights are left as they were."""
+    settings, training, texts = job.settings, job.settings.training, pool.texts
+    folds, targets = draw_by_fold(pool, settings.targets, settings.seed)
     model.eval()
-    read = texts, how, how["micro_batch_size"], how["seed"]
+    read = texts, training, job.execution.micro_batch_size, settings.seed
     objective = mean_nll_objective(model, *read, accelerator, "influence")
     module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     trained = [p for p in model.parameters() if p.requires_grad]
     # Adam's if all of a training's steps were taken at these weights.
     moments = [torch.zeros_like(sharding.shard_of(p.detach())) for p in trained]
-    for number in range(how["batches"]):
+    for number in range(settings.batches):
         gradient(objective, module, objective.step(number), accelerator, trained, False)
         for moment, parameter in zip(moments, trained, strict=True):
             if parameter.grad is not None:
                 along = sharding.shard_of(parameter.grad)
-                moment.addcmul_(along, along, value=1 / how["batches"])
+                moment.addcmul_(along, along, value=1 / settings.batches)
         model.zero_grad(set_to_none=True)
     values = np.zeros(int(texts.counted.sum()))
-    for fold, of_fold in targets.items():
+    for fold, theirs in targets.items():
         inside = subset(texts, np.flatnonzero(folds == fold))
-        slopes = Slopes(model, inside, of_fold, accelerator, how).slopes(moments)
-        values[np.repeat(folds == fold, texts.counted)] = float(how["learning_rate"]) * slopes
+        slopes = Slopes(model, inside, theirs, accelerator, training, job.execution).slopes(moments)
+        values[np.repeat(folds == fold, texts.counted)] = training.learning_rate * slopes
     return values, {
         "fold": folds if len(targets) > 1 else None,
-        "batches": how["batches"],
+        "batches": settings.batches,
         "targets": {domain: [len(of[domain]) for of in targets.values()] for domain in targets[0]},
         "eps": STEP[accelerator.mixed_precision],
     }

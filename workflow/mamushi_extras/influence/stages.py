@@ -50,14 +50,11 @@ def influence(
     pool = read_token_pool(examples, tokens, training.max_length)
     device.seed_torch(settings.seed)
     accelerator = device.accelerator(training.precision)
-    prepare = partial(freeze, training=training.model_dump())
-    model = open_placed(model_card, [], training.precision, accelerator, prepare)
-    of_section = settings.model_dump(include={"seed", "points", "batches", "targets"})
-    how = training.model_dump() | job.execution.model_dump() | of_section
+    model = open_placed(model_card, [], accelerator, partial(freeze, training=training))
     if settings.trained_before:
-        values, metadata = measure_at_weights(model, pool, how, accelerator)
+        values, metadata = measure_at_weights(model, pool, job, accelerator)
     else:
-        values, metadata = measure_along_training(model, pool, how, accelerator, checkpoint)
+        values, metadata = measure_along_training(model, pool, job, accelerator, checkpoint)
     texts, fold = pool.texts, metadata.pop("fold", None)
     columns = {
         "id": texts.ids,

@@ -51,7 +51,7 @@ def start_from_trunk(
     is_partial = trains.method == "partial" and accelerator.num_processes == 1
     if not (folder and job.execution.cache_trunk and is_partial):
         return
-    read = partial(read_tokens, job.arguments["tokens"], job.arguments["examples"])
+    read = partial(read_tokens, job.files["tokens"], job.files["examples"])
     texts = [read(INFERENCE, lengths[0], domains=[domain]) for domain in (FORGET, RETAIN)]
     texts.append(read(EVALUATION, lengths[1]))
     inputs = ("examples", "tokens", "model_card", "trained")
