@@ -111,14 +111,14 @@ def test_what_another_command_has_written_meanwhile_stays(
 ) -> None:
     data, out = tmp_path / "a.csv", tmp_path / "out.csv"
     data.write_bytes(FIVE)
-    write = rewriting._write_lines
+    write = rewriting.write_lines
 
     def slow(*args: Any) -> Any:
         out.write_text("of another command")
         out.with_name("out.csv.receipt.json").write_text("its receipt")
         return write(*args)
 
-    monkeypatch.setattr(rewriting, "_write_lines", slow)
+    monkeypatch.setattr(rewriting, "write_lines", slow)
     listed = ids_file(tmp_path, ["2"])
     assert main(["apply", str(listed), "--data", str(data), "--out", str(out)]) == 2
     assert "out.csv: exists already" in capsys.readouterr().err

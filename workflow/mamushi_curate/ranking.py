@@ -31,6 +31,7 @@ from mamushi_curate.commands import init
 from mamushi_curate.frames import IN_FRAME, Frame, texts_of, values_of, write_texts
 from mamushi_curate.pipeline import Pipeline
 from mamushi_curate.removal import read_removal
+from mamushi_curate.tables.readers import rows_of
 from mamushi_curate.tables.rows import needed_columns
 from mamushi_extras.unlabelled.corpus import NO_GOLD
 from mamushi_extras.unlabelled.like import KEYS
@@ -217,6 +218,7 @@ class Ranking:
         removal = read_removal(self._pipeline.path(paths.REMOVAL, **at))
         asked = {"column": settings["id"], **{key: settings[key] for key in ("text", "part")}}
         removal = replace(removal, **asked, missing_ids=missing_ids)
-        ((remaining, _),) = removal.decide_rows([source.table(removal.columns)], Path(IN_FRAME))
+        verdicts = removal.judge(rows_of([source.table(removal.columns)], IN_FRAME))
+        stays = np.array([verdict.stays for _, verdict in verdicts], dtype=np.bool_)
         removal.check(IN_FRAME)
-        return source.select(remaining.to_numpy(zero_copy_only=False))
+        return source.select(stays)

@@ -1,28 +1,25 @@
 """A table written again without some of its rows, or without parts of its texts; all else stays.
 
-Lines that stay keep their bytes: quotes, line ends, the BOM. What was packed is packed again, but
-for zip. One row, or one row group, is in memory at a time. What was written is read again.
+A file is read as records; of each the list says what becomes of it; the records that stay are
+written, and read again. One row, or one row group, is in memory at a time.
 """
 
 import contextlib
-import gzip
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, new_part, read_plain_json
-from mamushi_curate import rewriting_columns
 from mamushi_curate.removal import Removal
-from mamushi_curate.tables import readers
-from mamushi_curate.tables.lines import open_unpacked
+from mamushi_curate.rewriting_columns import write_columns
+from mamushi_curate.rewriting_lines import write_lines
+from mamushi_curate.tables.lines import open_binary
+from mamushi_curate.tables.readers import COLUMNAR, read_records
 
 Digests = dict[str, str]
 INFO = "dataset_info.json"
@@ -39,10 +36,10 @@ def rewrite(
     data: Path,
     out: Path,
     removal: Removal,
-    record: Callable[[Digests, Digests], None] = lambda read, written: None,
+    note: Callable[[Digests, Digests], None] = lambda read, written: None,
 ) -> None:
     """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes, whole or not
-    at all. ``record`` is called before the result gets its name, with the SHA-256, by name, of the
+    at all. ``note`` is called before the result gets its name, with the SHA-256, by name, of the
     files that were read and of those written. Raises ``UserError`` also for a file that is written
     meanwhile, ``RuntimeError`` where other bytes were written than stay."""
     files, is_folder = tabular.find(data), data.is_dir()
@@ -65,10 +62,14 @@ def rewrite(
             if name in written:
                 do = "unpack it, or give one file, or a folder"
                 raise UserError("would be written over another file", where=path, do=do)
-            if tabular.format_of(path) in readers.COLUMNAR:
-                written[name] = rewriting_columns.write_columns(path, to, removal, read)
-            else:
-                written[name] = _write_lines(removal.remaining_lines(path, read), to, path)
+            with open_binary(path, read) as file:
+                dialect = removal.dialect.at(path)
+                records = read_records(path, file, removal.columns, dialect, strict=False)
+                verdicts = removal.judge(records)
+                if tabular.format_of(path) in COLUMNAR:
+                    written[name] = write_columns(path, file, verdicts, to, removal.columns)
+                else:
+                    written[name] = write_lines(path, verdicts, to, dialect)
         removal.check(data)
         if is_folder:
             # What lies beside the files of a table, but for the caches of `datasets`.
@@ -78,7 +79,7 @@ def rewrite(
             if tabular.find(data) != files:
                 raise UserError("has changed while it was read", where=data)
         names = [str(path.relative_to(data)) if is_folder else path.name for path in files]
-        record(dict(zip(names, read.values(), strict=True)), written)
+        note(dict(zip(names, read.values(), strict=True)), written)
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:
@@ -100,33 +101,6 @@ def new_folder(path: Path) -> Iterator[Path]:
         unfinished.rename(path)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _write_lines(lines: Iterable[bytes], out: Path, path: Path) -> str:
-    """Write lines, packed as ``path`` is, and compare each byte that was written with these. Return
-    the SHA-256 of what was written."""
-    expected, written = hashlib.sha256(), dict[str, str]()
-    with _write_packed(out, tabular.packing_of(path)) as handle:
-        for line in lines:
-            expected.update(line)
-            handle.write(line)
-    with open_unpacked(out, written, like=path) as handle:
-        if hashlib.file_digest(handle, "sha256").digest() != expected.digest():  # type: ignore[arg-type]
-            raise RuntimeError(f"{path}: other bytes were written than stay; please report this")
-    return written[out.name]
-
-
-@contextlib.contextmanager
-def _write_packed(path: Path, packing: str) -> Iterator[Any]:
-    """Open a file to write; the same content gives the same bytes."""
-    with contextlib.ExitStack() as files:
-        raw = files.enter_context(path.open("wb"))
-        if packing == ".gz":
-            yield files.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
-        elif packing == ".zst":
-            yield files.enter_context(pa.CompressedOutputStream(raw, "zstd"))
-        else:
-            yield raw
 
 
 def _update_state(folder: Path, written: Mapping[str, str]) -> None:

@@ -4,39 +4,42 @@ or record batch at a time. All is read again, and refused unless every value is 
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
-from mamushi_curate.cutting import cut_column
-from mamushi_curate.removal import Removal
-from mamushi_curate.tables.lines import open_binary
+from mamushi_curate.removal import STAYS, Verdict, Verdicts
 from mamushi_curate.tables.readers import Reader, open_reader
 
 
-def write_columns(path: Path, out: Path, removal: Removal, read: dict[str, str]) -> str:
-    """Write ``path`` to ``out`` without what ``removal`` takes, and return the SHA-256 of that;
-    ``read`` gets that of what was read. Raises ``UserError`` for what would not be the same."""
-    with open_binary(path, read) as handle, out.open("wb+") as sink:
-        source = open_reader(path, handle)
-        decisions = [*removal.decide_rows(source.blocks([*dict.fromkeys(removal.columns)]), path)]
-        labels, schema = _pandas_labels(source.schema, sum(len(rows) for rows, _ in decisions))
+def write_columns(
+    path: Path, file: IO[bytes], verdicts: Verdicts, out: Path, columns: list[str]
+) -> str:
+    """Write the rows of ``path`` that stay to ``out``; ``columns`` have the ids and texts. Return
+    the SHA-256 of what was written. Raises ``UserError`` for what would not be the same."""
+    changes = {row: verdict for row, (_, verdict) in enumerate(verdicts) if verdict is not STAYS}
+    source, blocks = open_reader(path, file), open_reader(path, file).blocks([])
+    labels, schema = _pandas_labels(source.schema, sum(map(len, blocks)))
 
-        def remaining_tables(int96: str = "ns") -> Iterator[pa.Table]:
-            blocks, start = open_reader(path, handle, int96).blocks(), 0
-            for table, (remaining, cuts) in zip(blocks, decisions, strict=True):
-                for name in labels.column_names:
-                    table = table.append_column(name, labels[name].slice(start, len(table)))
-                table, start = table.replace_schema_metadata(schema.metadata), start + len(table)
-                table = cut_column(table, removal.text or "", cuts)
-                if len(table := _filter(table, remaining, removal.columns)):
-                    yield table
+    def remaining_tables(int96: str = "ns") -> Iterator[pa.Table]:
+        start = 0
+        for table in open_reader(path, file, int96).blocks():
+            rows = range(start, start + len(table))
+            for name in labels.column_names:
+                table = table.append_column(name, labels[name].slice(start, len(table)))
+            table, start = table.replace_schema_metadata(schema.metadata), rows.stop
+            judged = {at: changes[row] for at, row in enumerate(rows) if row in changes}
+            table = _with_cells(table, judged)
+            if len(table := _filter(table, judged, columns)):
+                yield table
 
+    with out.open("wb+") as sink:
         with _writer(source, schema, sink) as writer:
             for table in remaining_tables():
                 writer.write_table(table, len(table))
@@ -47,10 +50,21 @@ def write_columns(path: Path, out: Path, removal: Removal, read: dict[str, str])
         for unit in ("ns", "us") if "int96" in str(source.source.schema) else ("ns",):
             pairs = zip(remaining_tables(unit), open_reader(path, sink, unit).blocks(), strict=True)
             is_same = is_same and all(itertools.starmap(_are_same, pairs))
-        if lost or not is_same:
-            problem = f"cannot be written again as it is: {min(lost, default='its values')}"
-            raise UserError(problem, where=path, do="leave out what is not numbers or text")
+    if lost or not is_same:
+        problem = f"cannot be written again as it is: {min(lost, default='its values')}"
+        raise UserError(problem, where=path, do="leave out what is not numbers or text")
     return sha256(out)
+
+
+def _with_cells(table: pa.Table, verdicts: Mapping[int, Verdict]) -> pa.Table:
+    """Return a table with the cells that the verdicts of its rows have anew."""
+    for column in {column for verdict in verdicts.values() for column in verdict.cells}:
+        at = table.column_names.index(column)
+        field, cells = table.schema.field(at), table.column(at).to_pylist()
+        for row, verdict in verdicts.items():
+            cells[row] = verdict.cells.get(column, cells[row])
+        table = table.set_column(at, field, pa.array(cells, field.type))
+    return table
 
 
 def _pandas_labels(schema: pa.Schema, rows: int) -> tuple[pa.Table, pa.Schema]:
@@ -71,14 +85,16 @@ def _pandas_labels(schema: pa.Schema, rows: int) -> tuple[pa.Table, pa.Schema]:
     return column, schema.append(column.schema.field(0)).with_metadata(metadata)
 
 
-def _filter(table: pa.Table, remaining: pa.BooleanArray, columns: list[str]) -> pa.Table:
+def _filter(table: pa.Table, verdicts: Mapping[int, Verdict], columns: list[str]) -> pa.Table:
     """Return the rows that remain. Types that would keep the bytes of rows that go are made anew:
     views, runs, and dictionaries of the texts and ids."""
+    stays = np.ones(len(table), dtype=np.bool_)
+    stays[[row for row, verdict in verdicts.items() if not verdict.stays]] = False
     outer = {*columns, *(name.partition(".")[0] for name in columns)}
     filtered = [
-        pa.array([*itertools.compress(column.to_pylist(), remaining.to_pylist())], column.type)
+        pa.array([*itertools.compress(column.to_pylist(), stays)], column.type)
         if re.search("_view|run_end" + "|dictionary" * (name in outer), str(column.type))
-        else column.filter(remaining)
+        else column.filter(pa.array(stays))
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     return pa.Table.from_arrays(filtered, schema=table.schema)

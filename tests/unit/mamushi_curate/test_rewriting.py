@@ -3,29 +3,29 @@
 import gzip
 import os
 import zipfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from mamushi.io.files import sha256
-from mamushi_curate.removal import Removal
+from mamushi_curate.removal import Removal, Verdict
 from mamushi_curate.rewriting import rewrite
 from mamushi_curate.tables import readers
+from mamushi_curate.tables.lines import Record
 
 
 def digests(data: Path, out: Path, gone: set[str]) -> tuple[dict[str, str], dict[str, str]]:
     """What is known of the files that were read and written, before the result has its name."""
     seen = []
 
-    def record(read: dict[str, str], written: dict[str, str]) -> None:
+    def note(read: dict[str, str], written: dict[str, str]) -> None:
         assert not out.exists()
         seen.append((read, written))
 
-    rewrite(data, out, Removal({name: {} for name in gone}), record=record)
+    rewrite(data, out, Removal({name: {} for name in gone}), note=note)
     (pair,) = seen
     return pair
 
@@ -52,10 +52,10 @@ class Meddling(Removal):
 
     happens: Callable[[], object] = staticmethod(lambda: None)
 
-    def removed(self, cells: Any, place: object) -> Collection[int]:
-        if self.read_rows == 0:
+    def verdict(self, record: Record) -> Verdict:
+        if self.counts.read_rows == 0:
             type(self).happens()
-        return super().removed(cells, place)
+        return super().verdict(record)
 
 
 WRITE: dict[str, Callable[[Path, list[str]], object]] = {
@@ -90,7 +90,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     monkeypatch.setattr(Meddling, "happens", lambda: os.replace(other, data))
     out = tmp_path / f"out{ending.removesuffix('.zip')}"
     seen: list[dict[str, str]] = []
-    rewrite(data, out, Meddling({"1": {}}), record=lambda read, written: seen.append(read))
+    rewrite(data, out, Meddling({"1": {}}), note=lambda read, written: seen.append(read))
     assert seen == [{data.name: was}] and sha256(data) != was
     assert [*readers.read_file_columns(out, ["id"]).columns["id"]] == ["2"]
 

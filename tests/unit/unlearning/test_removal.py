@@ -9,7 +9,7 @@ import pytest
 from mamushi.errors import error_line
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from mamushi.unlearning.removal import read_ids
+from mamushi.unlearning.removal import read_list
 from tests.support.score_files import unknown_texts
 
 IDS = ["b", "a", "ü 1"]
@@ -29,7 +29,7 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
     for name, content in LISTS.items():
         (tmp_path / name).write_bytes(content.encode())
     for name in ("own.parquet", "removals.parquet", *LISTS):
-        assert read_ids(tmp_path / name) == IDS, name
+        assert read_list(tmp_path / name)["id"].to_pylist() == IDS, name
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
 def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(Exception, match=message) as caught:
-        read_ids(tmp_path / name)
+        read_list(tmp_path / name)
     assert name in error_line(caught.value)

@@ -35,10 +35,11 @@ def ranking_path(root: Path, names: Mapping[str, str | int]) -> Path:
     return corpus if corpus.is_file() else paths.under(root, paths.SCORES, **names)
 
 
-def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, Any]) -> bool:
-    """Return whether a list, made from files with the digests ``inputs``, is of an earlier ranking
-    than its selector's present one. Budgets that were left out of the configuration keep such
-    lists. Raises ``UserError`` for a damaged ranking."""
+def is_earlier(run: Mapping[str, str], inputs: Mapping[str, Any]) -> bool:
+    """Return whether a list of a run, made from files with the digests ``inputs``, is of an earlier
+    ranking than its selector's present one. Budgets that were left out of the configuration keep
+    such lists. Raises ``UserError`` for a damaged ranking."""
+    root, names = Path(run["root"]), {name: run[name] for name in run if name != "root"}
     ranking, was = ranking_path(root, names), inputs.get("posterior", inputs.get("scores"))
     if was is None or not ranking.is_file() or digests.of(ranking) == was:
         return False
@@ -52,11 +53,10 @@ def read_manifests(root: Path, pattern: str) -> tuple[list[dict[str, Any]], list
     names = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
     current, earlier = list[dict[str, Any]](), list[dict[str, Any]]()
     for path in sorted(root.glob(str(paths.under("", pattern, **names)))):
-        wildcards, manifest = paths.wildcards(pattern, path) or {}, read_json(path)
-        manifest |= {"selector": wildcards["selector"], "path": path.with_suffix(".parquet")}
+        run, manifest = paths.wildcards(pattern, path) or {}, read_json(path)
+        manifest |= {"selector": run["selector"], "path": path.with_suffix(".parquet")}
         inputs = manifest.get("provenance", {}).get("inputs", {})
-        del wildcards["root"]
-        (earlier if is_earlier(root, wildcards, inputs) else current).append(manifest)
+        (earlier if is_earlier(run, inputs) else current).append(manifest)
     return current, earlier
 
 

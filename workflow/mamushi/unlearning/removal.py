@@ -19,20 +19,31 @@ OURS = {"id", "score", "rank", "copies"}
 """Columns by which a removal list of this program is known."""
 OF_ALL = ({"id", "rank", "fold"}, {"id", "rank", "frequency"}, {"id", "domain", "section"})
 """Columns of this program's tables of all texts."""
+PARQUET = (".parquet", ".pq")
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
-def read_ids(path: str | Path) -> list[str]:
-    """Read the ids of a removal list, in its order: the column ``id`` of Parquet, CSV, TSV and JSON
-    Lines, or the lines of any other file, packed with gzip or not; each id once. Raises
-    ``UserError`` for a list without an id, and for a row without one."""
+def read_list(path: str | Path) -> pa.Table:
+    """Read a removal list: the table `removals` of this program, of any other list the column
+    ``id``, each id once. Raises ``UserError`` for a list without an id, for a row without one, for
+    `removals` in another format, and for another table of this program, most of which name all
+    texts."""
     table = _read(Path(path))
-    if "id" not in table.column_names:
+    names, is_ours = {*table.column_names}, MARK.encode() in (table.schema.metadata or {})
+    if names >= OURS:
+        if Path(path).suffix.lower() in PARQUET:
+            return read_table(path, schemas.REMOVALS)
+        problem = "is a removal list in another format, of which copies would stay"
+        raise UserError(problem, where=path, do="give the .parquet that the run has made")
+    if is_ours or any(names >= columns for columns in OF_ALL):
+        do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
+        raise UserError("is another table of a run, and no list", where=path, do=do)
+    if "id" not in names:
         raise UserError(f"no column 'id'; it has {', '.join(table.column_names)}", where=path)
     ids = table["id"].cast(pa.string()).to_pylist()
     if not all(ids) or not ids:
         raise UserError("names no id" + " in a row" * bool(ids), where=path)
-    return [*dict.fromkeys(ids)]
+    return pa.table({"id": [*dict.fromkeys(ids)]})
 
 
 def _read(path: Path) -> pa.Table:
@@ -41,7 +52,7 @@ def _read(path: Path) -> pa.Table:
         raise UserError(tabular.why_no_file(path), where=path)
     kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     with located(path):
-        if kind in (".parquet", ".pq"):
+        if kind in PARQUET:
             import pyarrow.parquet as pq
 
             return pq.read_table(path)
@@ -67,32 +78,18 @@ def _read(path: Path) -> pa.Table:
         return pa.table({"id": pa.array(filter(None, lines), pa.string())})
 
 
-def columns_of(path: Path) -> set[str]:
-    """Return the columns of a list. Raises ``UserError`` for another table of this program, most of
-    which name all texts."""
-    table = _read(path)
-    names, is_ours = {*table.column_names}, MARK.encode() in (table.schema.metadata or {})
-    if names >= OURS or not (is_ours or any(names >= columns for columns in OF_ALL)):
-        return names
-    do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
-    raise UserError("is another table of a run, and no list", where=path, do=do)
-
-
 def listed_texts(forget: TokenSet, path: Path, examples: Path) -> TokenSet:
     """Return the listed of the ``forget`` texts, in their order, so that a list means the same
     however it is sorted; that of a budget of less than one text is empty. Raises ``UserError`` for
     ids that are not there and, of a list of this program, where ``examples`` has another text."""
-    is_ours = columns_of(path) >= OURS
-    if is_ours:
-        table = read_table(path, schemas.REMOVALS, ["id", "text_sha256"])
-        ids, digests = (table[name].to_pylist() for name in ("id", "text_sha256"))
-    else:
-        ids = read_ids(path)
+    table = read_list(path)
+    ids, is_ours = table["id"].to_pylist(), OURS.issubset(table.column_names)
     rows = pc.index_in(pa.array(ids, pa.string()), pa.array(forget.ids, pa.string()))
     if rows.null_count:
         unknown = ids[rows.is_null().index(True).as_py()]
         are = f"of its {len(ids)} ids are no forget texts of the inference section"
         raise UserError(f"{rows.null_count} {are}, the first is {unknown!r}", where=path)
+    digests = table["text_sha256"].to_pylist() if is_ours else []
     if is_ours and (texts := text_digests(examples, ids)) != digests:
         name = ids[np.flatnonzero(np.array(texts) != np.array(digests))[0]]
         raise UserError(f"its text {name!r} is another one than in {examples}", where=path)

@@ -34,10 +34,10 @@ def run(
     from mamushi.config.grid import cells
     from mamushi.io import paths
     from mamushi.registry import plugin
-    from mamushi.unlearning.removal import read_ids
+    from mamushi.unlearning.removal import read_list
     from mamushi_extras.lists.files import unlearned_lists
 
-    read_ids(list)
+    read_list(list)
     trains = plugin("unlearner", unlearner).trains
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", list.stem).lstrip("._-") or "list"
     grid = _run.check([configfile])["grid"]

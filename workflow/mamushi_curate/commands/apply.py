@@ -58,8 +58,7 @@ def run(list: Path, /, *, data: str, out: Path, options: Options = Options()) ->
 
     _options.check_one(required=False, id=options.id, rows=options.rows)
     table = _options.fetch(data)[1] if is_remote(data) else Path(data)
-    removal = read_removal(list)
-    removal.set_options(options, table)
+    removal = read_removal(list).with_options(options, table)
     receipt = out.with_name(f"{out.name}.receipt.json")
     files = {"list": list, "data": table, "written": out}
     if _is_done(receipt, files, removal.column or ROW_NUMBERS):
@@ -68,7 +67,7 @@ def run(list: Path, /, *, data: str, out: Path, options: Options = Options()) ->
     refuse_existing(out)
     done: dict[str, Any] = {}
 
-    def record(read: dict[str, str], written: dict[str, str]) -> None:
+    def note(read: dict[str, str], written: dict[str, str]) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(out)
         done.update(_receipt(removal))
@@ -78,19 +77,20 @@ def run(list: Path, /, *, data: str, out: Path, options: Options = Options()) ->
         write_json(receipt, done)
 
     try:
-        rewrite(table, out, removal, record)
+        rewrite(table, out, removal, note)
     except BaseException:
         if done:
             receipt.unlink(missing_ok=True)
         raise
     ids = done["ids"]
-    how = "nothing of them is left" if removal.cut else f"{ids['copies_found']:,} of them as copies"
-    print(f"{removal.removed_rows:,} of {removal.read_rows:,} rows removed, {how}")
-    if removal.cut:
-        print(f"{removal.cut_characters:,} characters cut from {removal.cut_rows:,} rows")
+    how, counts = f"{ids['copies_found']:,} of them as copies", removal.counts
+    how = "nothing of them is left" if removal.cuts_windows else how
+    print(f"{counts.removed_rows:,} of {counts.read_rows:,} rows removed, {how}")
+    if removal.cuts_windows:
+        print(f"{counts.cut_characters:,} characters cut from {counts.cut_rows:,} rows")
     if ids["not_found"]:
         print(f"{len(ids['not_found']):,} ids of the list are not there, see the receipt")
-    if removal.rows and not removal.compared:
+    if removal.source and not counts.compared:
         print("their texts were not compared with those that were ranked")
     print(out)
     return 0, done
@@ -115,15 +115,16 @@ def _digests(path: Path) -> str | dict[str, str]:
 def _receipt(removal: Removal) -> dict[str, Any]:
     """Return what was asked for and what was done."""
     names = ("dataset", "model", "seed", "selector", "beta")
-    read, removed = removal.read_rows, removal.removed_rows
-    cut = {"rows": removal.cut_rows, "characters": removal.cut_characters}
+    counts = removal.counts
+    read, removed = counts.read_rows, counts.removed_rows
+    cut = {"rows": counts.cut_rows, "characters": counts.cut_characters}
     return {
         "list": {"path": str(removal.path), "sha256": sha256(removal.path)},
         "of": {name: (removal.manifest or {}).get(name) for name in names},
         "id": removal.column or ROW_NUMBERS,
         "versions": versions(),
         "rows": {"read": read, "on_the_list": removed, "others": read - removed},
-        **({"cut": cut} if removal.cut else {}),
-        "texts": {"compared": removal.compared, "changed": removal.changed},
-        "ids": removal.counts(),
+        **({"cut": cut} if removal.cuts_windows else {}),
+        "texts": {"compared": counts.compared, "changed": counts.changed},
+        "ids": removal.count_ids(),
     }

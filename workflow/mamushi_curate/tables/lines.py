@@ -51,7 +51,7 @@ class Dialect(NamedTuple):
         usual = SEPARATORS.get(tabular.format_of(path) or "")
         if usual != "," or self.separator:
             return self._replace(separator=usual and (self.separator or usual))
-        with open_unpacked(path) as handle:
+        with open_binary(path) as file, unpack(path, file) as handle:
             text = io.TextIOWrapper(handle, "utf-8-sig", errors="replace", newline="")
             lines, likely = [*itertools.islice(text, HEAD)], []
         for separator in ",;|\t":
@@ -75,9 +75,10 @@ USUAL = Dialect()
 
 
 class Record(NamedTuple):
-    """A header, blank line or row of CSV, TSV or JSON Lines."""
+    """A row of a table; of CSV, TSV and JSON Lines also a header or blank line."""
 
     raw: bytes
+    """The bytes of a line; of Parquet and Arrow none."""
     cells: dict[str, Any] | None
     """By column; None for a blank line."""
     place: str
@@ -85,18 +86,13 @@ class Record(NamedTuple):
 
 
 def records(
-    path: Path,
-    needed: Sequence[str],
-    *,
-    strict: bool = True,
-    dialect: Dialect = USUAL,
-    digests: dict[str, str] | None = None,
+    path: Path, file: IO[bytes], needed: Sequence[str], dialect: Dialect, *, strict: bool = True
 ) -> Iterator[Record]:
-    """Iterate over each header, blank line and row of a file, whose bytes theirs are, one after the
-    other. Without ``strict``, a row of CSV may hold bytes that are not UTF-8. Raises ``UserError``
-    as ``readers.read_file_columns``; ``digests`` as of ``open_binary``."""
+    """Iterate over each header, blank line and row of a file that is open, whose bytes theirs are,
+    one after the other. Without ``strict``, a row of CSV may hold bytes that are not UTF-8. Raises
+    ``UserError`` as ``readers.read_file_columns``."""
     form, dialect = tabular.format_of(path) or "", dialect.at(path)
-    with open_unpacked(path, digests) as handle:
+    with unpack(path, file) as handle:
         if form in SEPARATORS:
             yield from _delimited_rows(path, handle, needed, strict, dialect)
         else:
@@ -167,34 +163,28 @@ def open_binary(path: Path, digests: dict[str, str] | None = None) -> Iterator[I
 
 
 @contextlib.contextmanager
-def open_unpacked(
-    path: Path, digests: dict[str, str] | None = None, *, like: Path | None = None
-) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, unpacked; of a zip archive, the one file in it. How it is
-    packed is told by its ending, or by that of ``like``; ``digests`` and errors as of
-    ``open_binary``."""
+def unpack(path: Path, file: IO[bytes], like: Path | None = None) -> Iterator[IO[bytes]]:
+    """Read an open file unpacked; of a zip archive, the one file in it. How it is packed is told by
+    its ending, or by that of ``like``."""
     packing = tabular.packing_of(Path(tabular.written_name(like)) if like else path)
-    with open_binary(path, digests) as file, contextlib.ExitStack() as files:
+    with contextlib.ExitStack() as files:
         # Whoever reads may close it, and the file stays open for its digest.
-        source = files.enter_context(open(file.fileno(), "rb", closefd=False))
-        yield _open_packed(path, packing, source, files)
+        source: Any = files.enter_context(open(file.fileno(), "rb", closefd=False))
+        if packing == ".gz":
+            source = files.enter_context(gzip.GzipFile(fileobj=source))
+        elif packing == ".zst":
+            import pyarrow as pa
 
-
-def _open_packed(path: Path, packing: str, source: Any, files: contextlib.ExitStack) -> Any:
-    if packing == ".gz":
-        return files.enter_context(gzip.GzipFile(fileobj=source))
-    if packing == ".zst":
-        import pyarrow as pa
-
-        stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
-        return io.BufferedReader(files.enter_context(stream))
-    if packing != ".zip":
-        return source
-    archive = files.enter_context(zipfile.ZipFile(source))
-    members = [m for m in archive.infolist() if not (m.is_dir() or "__MACOSX" in m.filename)]
-    if len(members) != 1:
-        raise UserError(f"holds {len(members)} files", where=path, do="zip one file alone")
-    return files.enter_context(archive.open(members[0]))
+            stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
+            source = io.BufferedReader(files.enter_context(stream))
+        elif packing == ".zip":
+            archive = files.enter_context(zipfile.ZipFile(source))
+            inside = [of for of in archive.infolist() if "__MACOSX" not in of.filename]
+            members = [of for of in inside if not of.is_dir()]
+            if len(members) != 1:
+                raise UserError(f"holds {len(members)} files", where=path, do="zip one file alone")
+            source = files.enter_context(archive.open(members[0]))
+        yield source
 
 
 # CSV and TSV --------------------------------------------------------------------------------------

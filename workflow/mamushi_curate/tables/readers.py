@@ -1,13 +1,12 @@
 """Tables from files: one, or a folder of shards. Every problem is reported with the file and the
 row, which counts from 1 without the header; of CSV also with the line on which the row ends."""
 
-import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +19,7 @@ from mamushi_curate.tables.lines import (
     SEPARATORS,
     USUAL,
     Dialect,
+    Record,
     check_columns,
     open_binary,
     records,
@@ -43,10 +43,6 @@ class FileTable:
     """Whether values have types of their own; those of CSV and TSV are all text."""
     digests: dict[str, str] = field(default_factory=dict, compare=False)
     """Of each file by its name: the SHA-256 of the bytes from which the rows were read."""
-
-
-TableRow = tuple[str, Mapping[str, Any]]
-"""The place of a row and its cells."""
 
 
 def read_file_columns(
@@ -84,7 +80,8 @@ def _mapped_file(file: Path, needed: Sequence[str], digests: dict[str, str]) -> 
                 columns = [pa.array(places, pa.string()), *map(plain_array, batch.columns)]
                 yield pa.record_batch(columns, schema)
 
-    with open_columns(file, digests) as reader:
+    with open_binary(file, digests) as handle:
+        reader = open_reader(file, handle)
         check_columns(file, column_names(reader.schema), needed)
         empty = select(reader.schema.empty_table(), [*needed])
         types = [plain_array(column.combine_chunks()).type for column in empty.columns]
@@ -117,40 +114,50 @@ def table_rows(
     dialect: Dialect = USUAL,
     *,
     digests: dict[str, str] | None = None,
-) -> Iterator[TableRow]:
-    """Iterate over the place and the cells of every row of a table, by column: the ``needed`` ones
-    of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of each file that was
-    read is noted there. Raises ``UserError`` as ``read_file_columns``."""
-    for file in tabular.find(path):
-        if tabular.format_of(file) not in COLUMNAR:
-            for record in records(file, needed, dialect=dialect, digests=digests):
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Iterate over the place and the cells of every row of a table, as of ``read_records``. With
+    ``digests``, the SHA-256 of each file that was read is noted there."""
+    for path_of_file in tabular.find(path):
+        with open_binary(path_of_file, digests) as file:
+            for record in read_records(path_of_file, file, needed, dialect):
                 if record.cells is not None and not record.is_header:
                     yield record.place, record.cells
-            continue
-        numbers, name = count(1), shown_name(file)
-        with open_columns(file, digests) as reader:
-            for table in reader.blocks(list(dict.fromkeys(needed))):
-                yield from rows_of(table, name, numbers)
 
 
-def rows_of(table: pa.Table, name: str, numbers: Iterator[int]) -> Iterator[TableRow]:
-    """Iterate over the place and the cells of each row of a table of a file, by column."""
-    cells = [[*Cells(column)] for column in table.columns]
-    for row in zip(*cells, strict=True) if cells else repeat((), len(table)):
-        yield f"{name}, row {next(numbers)}", dict(zip(table.column_names, row, strict=True))
+def read_records(
+    path: Path, file: IO[bytes], needed: Sequence[str], dialect: Dialect, *, strict: bool = True
+) -> Iterator[Record]:
+    """Iterate over the records of a file that is open, with their cells by column: the ``needed``
+    ones of Parquet and Arrow, all of other formats. ``strict`` as of ``records``. Raises
+    ``UserError`` as ``read_file_columns``."""
+    if tabular.format_of(path) in COLUMNAR:
+        blocks = open_reader(path, file).blocks([*dict.fromkeys(needed)])
+        yield from rows_of(blocks, shown_name(path))
+    else:
+        yield from records(path, file, needed, dialect, strict=strict)
+
+
+def rows_of(tables: Iterable[pa.Table], name: str) -> Iterator[Record]:
+    """Iterate over the rows of the tables that a file of this name is made of."""
+    numbers = count(1)
+    for table in tables:
+        cells = [[*Cells(column)] for column in table.columns]
+        for row in zip(*cells, strict=True) if cells else repeat((), len(table)):
+            by_name = dict(zip(table.column_names, row, strict=True))
+            yield Record(b"", by_name, f"{name}, row {next(numbers)}")
 
 
 def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     """Return the names of all columns of a table; of JSON Lines those of the first rows."""
-    file = tabular.find(path)[0]
-    if tabular.format_of(file) in COLUMNAR:
-        with open_columns(file) as reader:
-            return column_names(reader.schema)
-    names: dict[str, None] = {}
-    for record in islice((row for row in records(file, (), dialect=dialect) if row.cells), FIRST):
-        names |= dict.fromkeys(record.cells or ())
-        if record.is_header:
-            break
+    first, names = tabular.find(path)[0], dict[str, None]()
+    with open_binary(first) as file:
+        if tabular.format_of(first) in COLUMNAR:
+            return column_names(open_reader(first, file).schema)
+        rows = (record for record in records(first, file, (), dialect) if record.cells)
+        for record in islice(rows, FIRST):
+            names |= dict.fromkeys(record.cells or ())
+            if record.is_header:
+                break
     return list(names)
 
 
@@ -229,11 +236,3 @@ def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
         # A file by itself: the names of folders above it are no columns.
         return Reader(path, pq.ParquetFile(handle, coerce_int96_timestamp_unit=int96))
     return Reader(path, (pa.ipc.open_file if is_arrow_file else pa.ipc.open_stream)(handle))
-
-
-@contextlib.contextmanager
-def open_columns(path: Path, digests: dict[str, str] | None = None) -> Iterator[Reader]:
-    """Open a Parquet file, an Arrow file or an Arrow stream; ``digests`` and errors as of
-    ``lines.open_binary``."""
-    with open_binary(path, digests) as handle:
-        yield open_reader(path, handle)

@@ -58,11 +58,11 @@ FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 def draw_audit(path: Path, size: int, question: str, seed: int, folder: Path) -> dict[str, Any]:
     """Write the audit of a list, and its page."""
     removal = read_removal(path)
-    windows = (removal.rows or {}).get("windows")
+    windows = (removal.source or {}).get("windows")
     if windows and windows["action"] == "remove":
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=path, do=do)
-    examples, place = removal.of_run("examples"), removal.place or {}
+    examples, place = removal.of_run("examples"), removal.run or {}
     copies = defaultdict[str, list[str]](list)
     for row in removal.duplicates():
         copies[row["kept_id"]].append(row["id"])

@@ -100,10 +100,10 @@ def write_scorer(listed: Path, out: Path) -> None:
     ``UserError`` as ``read_removal`` and ``of_run``, for another selector, and for vectors that are
     of another run or that nothing here makes of other texts."""
     removal = read_removal(listed)
-    examples, place = removal.of_run("examples"), removal.place or {}
+    examples, place = removal.of_run("examples"), removal.run or {}
     patterns = (paths.SCORES, paths.EMBEDDINGS, paths.MODEL_CARD)
     scores, embeddings, card = (paths.under(pattern=p, **place) for p in patterns)
-    ranked, rows = read_metadata(scores), removal.rows or {}
+    ranked, rows = read_metadata(scores), removal.source or {}
     settings, embedded = ranked["provenance"]["settings"], ranked["embedded"]
     how, inputs = embedded["settings"]["embedding"], embedded["inputs"]
     is_chat = CHATS in pq.read_schema(examples).names

@@ -43,7 +43,7 @@ def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], An
 
 def removal_list(removal: Any) -> Any:
     """Take a list of windows for what is cut, or for the documents that go."""
-    if not (divided := (removal.rows or {}).get("windows")):
+    if not (divided := (removal.source or {}).get("windows")):
         return removal
     from mamushi_curate.removal import WHOLE
     from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
@@ -52,7 +52,7 @@ def removal_list(removal: Any) -> Any:
     for window, ranked in removal.ids.items():
         ids[document_of(window)][span_of(window)] = ranked[WHOLE]
     if divided["action"] == "cut":
-        return replace(removal, ids=ids, cut=True)
+        return replace(removal, ids=ids, cuts_windows=True)
     copies: dict[str, list[str]] = {document_of(name): [] for name in removal.copies}
     for row in removal.duplicates():
         original, document = document_of(row["kept_id"] or ""), document_of(row["id"])
