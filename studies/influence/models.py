@@ -216,6 +216,8 @@ class Bank:
                 )
                 options = {"seed": seed, "accelerator": self.accelerator}
                 options |= {"batch_tokens": BATCH_TOKENS, "forget": forget, "base": self.open_base}
+                is_forget = self.contamination.domains == FORGET
+                options["unseen"] = subset(self.contamination, np.flatnonzero(is_forget))
                 read = self.model, selected, retain, plug_in.defaults
                 edited = plug_in.code.edit(*read, **options)
                 print(unlearner, edited.counts, flush=True)

@@ -26,6 +26,7 @@ from tests.support.unlearning import start, texts_of
 
 CPU = device.accelerator("fp32")
 FORGET, RETAIN = texts_of("forget", 11, 1), texts_of("retain", 17, 2)
+NONE = subset(FORGET, np.arange(0))
 EDITS = ("bias", "tilt")
 
 
@@ -37,6 +38,7 @@ def edited_by(
     *,
     seed: int = 3,
     batch_tokens: int = 64,
+    unseen: TokenSet = NONE,
     base: Callable[[], PreTrainedModel] | None = None,
     **changes: Any,
 ) -> Edited:
@@ -44,7 +46,8 @@ def edited_by(
     unlearner = plugin("unlearner", kind)
     read = language_model, forget, retain, unlearner.defaults | changes
     options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens}
-    edited: Edited = unlearner.code.edit(*read, forget=forget, base=base, **options)
+    options |= {"forget": forget, "unseen": unseen, "base": base}
+    edited: Edited = unlearner.code.edit(*read, **options)
     return edited
 
 
@@ -132,47 +135,60 @@ def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_remaining_text()
 
 
 @torch.no_grad()
-def effect_by_hand(start: PreTrainedModel, base: PreTrainedModel, strength: float) -> list[float]:
-    """Rise of forget and retain texts, each with the counts of the texts of other folds, and that
-    of gold's on forget texts: the mean of (1 - P(remains)) times what training has gained."""
-    folds, means = [folds_of(texts, 3) for texts in (FORGET, RETAIN)], []
-    for at, texts in enumerate((FORGET, RETAIN)):
-        rises, golds = [], []
+def effect_by_hand(
+    start: PreTrainedModel, base: PreTrainedModel, strength: float, forget: TokenSet = FORGET
+) -> list[float]:
+    """Rise of forget and retain texts, each with the counts of the texts of other folds, or of all
+    texts where it is of neither; how far gold's is above the start's, the mean of
+    (1 - P(remains) / share that remains) times the gain over the base model; and that gain."""
+    sides, means = [FORGET, RETAIN], []
+    folds = [folds_of(texts, 3) for texts in sides]
+    share = RETAIN.counted.sum() / sum(texts.counted.sum() for texts in sides)
+    for at, texts in enumerate([forget, RETAIN]):
+        rises, golds, gains = [], [], []
         for row in range(len(texts)):
-            ratio = ratio_by_hand(*(np.flatnonzero(of != folds[at][row]).tolist() for of in folds))
+            fold = folds[at][row] if texts is sides[at] else FOLDS
+            ratio = ratio_by_hand(*(np.flatnonzero(of != fold).tolist() for of in folds))
             text = torch.from_numpy(texts[row].astype(np.int64))
             before, after = (of(text[None]).logits[0, :-1].double() for of in (base, start))
             edited, tokens = after + strength * torch.from_numpy(ratio), text[1:, None]
             nll = [-z.log_softmax(1).gather(1, tokens)[:, 0] for z in (before, after, edited)]
             rises.append(nll[2] - nll[1])
-            golds.append((1 - np.exp(ratio)[text[1:]]) * (nll[0] - nll[1]).numpy())
-        means += [float(torch.cat(rises).mean()), float(np.concatenate(golds).mean())]
-    return [means[0], means[2], means[1]]
+            gains.append(nll[0] - nll[1])
+            golds.append((1 - np.exp(ratio)[text[1:]] / share) * gains[-1].numpy())
+        means += [float(np.concatenate(of).mean()) for of in (rises, golds, gains)]
+    return [means[0], means[3], *means[1:3]]
 
 
-def test_the_strength_is_the_largest_within_its_bounds() -> None:
+def test_the_strength_is_the_largest_that_harms_little() -> None:
     start, base = model("llama"), model("llama", seed=2)
     harm = effect_by_hand(start, base, 1.5)[1]
-    cases: list[tuple[dict[str, Any], Callable[[], PreTrainedModel] | None]] = [
-        ({"harm": harm}, None),
-        ({"harm": 100.0}, lambda: base),
-    ]
-    for bound, opens in cases:
-        edited = edited_by("logit_bias", start, strength=2.0, base=opens, **bound)
-        strength = float(edited.edit.strength)
-        within, beyond = (effect_by_hand(start, base, x) for x in (strength, strength + 0.02))
-        if opens is None:
-            assert within[1] <= harm < beyond[1]
-            assert edited.gold_rise is None
-        else:
-            assert within[0] <= within[2] < beyond[0]
-            assert edited.gold_rise == pytest.approx(within[2], rel=1e-4)
-        assert [edited.forget_rise, edited.harm] == pytest.approx(within[:2], rel=1e-4)
-        assert (
-            edited_by("logit_bias", start, strength=0.1, base=opens, **bound).edit.strength > 0.09
-        )
+    edited = edited_by("logit_bias", start, strength=2.0, harm=harm)
+    strength = float(edited.edit.strength)
+    within, beyond = (effect_by_hand(start, base, x) for x in (strength, strength + 0.02))
+    assert within[1] <= harm < beyond[1]
+    assert edited.gold_rise is None
+    assert [edited.forget_rise, edited.harm] == pytest.approx(within[:2], rel=1e-4)
+    assert edited_by("logit_bias", start, strength=0.1, harm=harm).edit.strength > 0.09
     # With no strength that is harmless enough it leaves the model as it is.
     assert edited_by("logit_bias", start, harm=-1.0).counts["strength"] == 0
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_forget_texts_rise_no_further_than_gold_would(seed: int) -> None:
+    """Of those to forget and others, that of which the start has learned less."""
+    start, base = model("llama"), model("llama", seed=2)
+    unseen = texts_of("forget", 7, seed)
+    bound = {"strength": 2.0, "harm": 100.0, "base": lambda: base}
+    for others in (NONE, unseen):
+        edited = edited_by("logit_bias", start, unseen=others, **bound)
+        strength, sets = float(edited.edit.strength), [FORGET, others] if len(others) else [FORGET]
+        judged = min(sets, key=lambda texts: effect_by_hand(start, base, 0.0, texts)[3])
+        within = effect_by_hand(start, base, strength, judged)
+        beyond = effect_by_hand(start, base, strength + 0.02, judged)
+        assert within[0] <= within[2] < beyond[0]
+        assert edited.gold_rise == pytest.approx(within[2], rel=1e-4)
+        assert [edited.forget_rise, edited.harm] == pytest.approx(within[:2], rel=1e-4)
 
 
 def test_log_odds_are_calibrated_by_texts_that_were_not_fitted() -> None:

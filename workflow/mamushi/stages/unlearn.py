@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import setting
 from mamushi.config.sections import Shortened, UnlearnTraining
 from mamushi.io.digests import content_digests
-from mamushi.io.domains import FORGET, INFERENCE, RETAIN
+from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.registry import plugin, plugin_settings
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
@@ -92,6 +92,7 @@ def _store_unlearned(
     the step log, and what the card says."""
     from mamushi.lm import storage
     from mamushi.lm.loading import open_placed, open_tokenizer
+    from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning import loop
 
     files, settings, seed = job.files, job.settings, job.settings.seed
@@ -104,7 +105,9 @@ def _store_unlearned(
         how = {"seed": seed, "accelerator": accelerator, "batch_tokens": execution["batch_tokens"]}
         base = partial(open_placed, files["model_card"], [], accelerator)
         how["base"] = base if files["trained"] else None
-        edited = unlearner.code.edit(*read[:3], settings.settings, forget=forget, **how)
+        section = files["tokens"], files["examples"], CONTAMINATION, settings.max_length
+        how |= {"forget": forget, "unseen": read_tokens(*section, domains=[FORGET])}
+        edited = unlearner.code.edit(*read[:3], settings.settings, **how)
         storage.write(files["tensors"], edited.tensors, job.origin)
         counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:

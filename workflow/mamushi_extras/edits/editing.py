@@ -6,20 +6,23 @@ is fitted to counts or states of *training* texts, F those to forget, and cross-
 read with the edit that was fitted without it.
 
 Bayes' rule takes all that F says of x. Gold, trained on S alone, keeps what the base model b knew
-before. So where b is at hand, the mean NLL of F may rise by at most an estimate of how far gold's
-lies above the start's. To first order training adds up gradients of its tokens, so that the gain
-log p - log p_b at (h, x) is a sum over training tokens of how like (h, x) they are; of those that
-are like it, the share P(S | h, x) is of remaining texts, and gold has their part of the gain:
+before. So where b is at hand, the mean NLL of forget texts may rise by at most an estimate of how
+far gold's lies above the start's. To first order training adds up gradients of its tokens, so that
+the gain log p - log p_b at (h, x) is a sum over training tokens of how like (h, x) they are. Of
+those that are like it, the share P(S | h, x) is of S. Gold takes as many steps, all of them on S:
+if pi is the share of S in all tokens, it reads each token of S 1 / pi times as often. So
 
-    log p_gold(x | h)  ~  log p(x | h) - (1 - P(S | h, x)) (log p(x | h) - log p_b(x | h)).
+    log p_gold(x | h)  ~  log p(x | h) - (1 - P(S | h, x) / pi) (log p(x | h) - log p_b(x | h)),
 
-The mean over F of the last term, ``gold_rise``, is the base's NLL less the start's, less what
-training on S has taught of F. Neglected: that the first tokens of a kind teach most (with little F
-it is too low), and that S also lowers the logits of what F alone says (gold can lie above b).
+and the mean of the last term over forget texts is ``gold_rise``: words and forms that S has as
+often as F cost nothing. The start knows texts that it was trained on better than others, and gains
+there what no other text loses. So all is read on ``unseen`` forget texts, of the other section;
+where there are none, on F. Neglected: that the first tokens of a kind teach most.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -52,12 +55,12 @@ class Edited:
 
     edit: HeadEdit
     forget_rise: float
-    """How far that of texts to forget rises above the start's."""
+    """How far that of forget texts rises above the start's."""
     harm: float
     """The same of the remaining texts."""
     gold_rise: float | None = None
-    """How far gold's on the texts to forget is estimated to lie above the start's; None where no
-    base model is at hand."""
+    """How far gold's on these texts is estimated to lie above the start's; None where no base model
+    is at hand."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -80,7 +83,7 @@ class Places(NamedTuple):
     tokens: Tensor
     """The tokens that follow, int64 (n,)."""
     folds: Tensor
-    """The fold that each one's text is in, int64 (n,)."""
+    """The fold of each one's text, int64 (n,); ``FOLDS`` of texts to which nothing is fitted."""
     share: float
     """Which part of the domain's places these are."""
     base: Tensor | None = None
@@ -106,24 +109,31 @@ def make_edit(
     most: int,
     *,
     forget: TokenSet,
+    unseen: TokenSet,
     base: Callable[[], PreTrainedModel] | None = None,
     **options: Any,
 ) -> Edited:
     """Return the edit that unlearns the ``selected`` of the ``forget`` texts alone. ``fit`` makes
     (FOLDS + 1,) of the remaining texts and the selected, and of at most so many places of each.
-    Without a text to unlearn the model stays as it is. Raises ``UserError`` for a model whose
-    logits cannot be edited, and without a token to predict."""
+    ``unseen`` are forget texts of the other section. Without a text to unlearn the model stays as
+    it is. Raises ``UserError`` for a model whose logits cannot be edited, and without a token to
+    predict."""
     with options["accelerator"].autocast():
         require_editable(model)
     if not len(selected):
         return Edited(HeadEdit({}), 0.0, 0.0)
     require_predicted(selected, retain)
     texts = concat([retain, unselected(forget, selected)]), selected
-    places = [
-        read_places(model, of, most, base=opens, **options)
-        for of, opens in zip(texts, (None, base), strict=True)
-    ]
-    return choose_edit(model, places, fit(texts, places), settings, options["accelerator"])
+    places = [read_places(model, of, most, **options) for of in texts]
+    edits, (remaining, *judged) = fit(texts, places), places
+    sizes = [len(of.tokens) / of.share for of in places]
+    if base is not None:
+        options["base"] = base()
+        judged = [read_places(model, of, most, **options) for of in (selected, unseen) if len(of)]
+        judged[1:] = [of._replace(folds=torch.full_like(of.folds, FOLDS)) for of in judged[1:]]
+    few = remaining.sample(CHOOSING), [of.sample(CHOOSING) for of in judged]
+    how = edits, settings, options["accelerator"]
+    return choose_edit(model, *few, sizes[0] / sum(sizes), *how)
 
 
 def unselected(forget: TokenSet, selected: TokenSet) -> TokenSet:
@@ -175,11 +185,11 @@ def read_places(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
-    base: Callable[[], PreTrainedModel] | None = None,
+    base: PreTrainedModel | None = None,
 ) -> Places:
     """Read the states of texts with together at most ``most`` predicted tokens, drawn by the seed;
-    of one text at least. The order is that of the texts, whatever batches they are read in. Of
-    ``base``, which opens the base model, the NLL is read as well."""
+    of one text at least. The order is that of the texts, whatever batches they are read in. Of a
+    ``base`` model the NLL is read as well."""
     order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.counted > 0))
     size = np.cumsum(texts.counted[order])
     rows = np.sort(order[: max(1, int((size <= most).sum()))])
@@ -196,7 +206,7 @@ def read_places(
     folds = torch.from_numpy(np.repeat(folds_of(texts, seed)[rows], lengths)).to(hidden.device)
     nll = None
     if base is not None:
-        of_base = token_nll(base(), chosen, batch_tokens, accelerator)
+        of_base = token_nll(base, chosen, batch_tokens, accelerator)
         nll = torch.from_numpy(of_base).to(hidden.device)
     return Places(hidden, tokens, folds, len(tokens) / float(size[-1]), nll)
 
@@ -205,13 +215,13 @@ def read_places(
 def edited_nll(
     model: PreTrainedModel,
     places: Places,
-    edits: Sequence[HeadEdit],
     strength: float,
+    edits: Sequence[HeadEdit],
     temperature: float,
     accelerator: Accelerator,
 ) -> Tensor:
     """Return for each place the start's NLL of its token, the edited model's, and log P(S | h, x)
-    of that token, each by the edit that was fitted without its fold, ``edits`` (FOLDS,): (3, n) in
+    of that token, each by the one of the ``edits`` (FOLDS + 1,) that is of its fold: (3, n) in
     fp64."""
     head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
     nll = torch.empty(3, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
@@ -229,29 +239,37 @@ def edited_nll(
 
 def choose_edit(
     model: PreTrainedModel,
-    of_texts: Sequence[Places],
+    remaining: Places,
+    forget: Sequence[Places],
+    share: float,
     edits: Sequence[HeadEdit],
     settings: Mapping[str, Any],
     accelerator: Accelerator,
 ) -> Edited:
     """Return the last of the ``edits`` (FOLDS + 1,), that of all texts, at the ``strength`` of the
-    settings, or at the largest below, to 1%, at which the cross-fitted ones raise the NLL of
-    remaining texts by at most ``harm`` and that of selected ones by at most ``gold_rise``.
+    settings, or at the largest below, to 1%, at which they raise the NLL of ``remaining`` texts by
+    at most ``harm``, and that of ``forget`` texts by at most ``gold_rise``: of those sets of them
+    the one that the start has learned least. Of all tokens, ``share`` remain.
 
     Both are convex in the strength, and 0 without an edit: what is allowed is an interval."""
-    temperature, most = float(settings.get("temperature", 1.0)), float(settings["strength"])
-    few = [places.sample(CHOOSING) for places in of_texts]
-    strength, high, middle, allowed, gold = 0.0, most, most, [0.0, 0.0], None
+    how = edits, float(settings.get("temperature", 1.0)), accelerator
+    most, gold, judged = float(settings["strength"]), None, forget[0]
+    least = math.inf
+    for places in forget if judged.base is not None else ():
+        start, _, log_remains = edited_nll(model, places, 0.0, *how)
+        gain = places.base - start
+        if float(gain.mean()) < least:
+            least, judged = float(gain.mean()), places
+            gold = float(((1 - log_remains.exp() / share) * gain).mean())
+    strength, high, middle, allowed = 0.0, most, most, [0.0, 0.0]
     while high - strength > most / 100:
-        how = edits[:-1], middle, temperature, accelerator
-        remaining, selected = (edited_nll(model, places, *how) for places in few)
-        rises = [float((edited - start).mean()) for start, edited, _ in (remaining, selected)]
-        if (base := few[1].base) is not None:
-            gold = float((-torch.expm1(selected[2]) * (base - selected[0])).mean())
+        read = [edited_nll(model, places, middle, *how) for places in (remaining, judged)]
+        rises = [float((edited - start).mean()) for start, edited, _ in read]
         if rises[0] <= settings["harm"] and (gold is None or rises[1] <= gold):
             strength, allowed = middle, rises
         else:
             high = middle
         middle = (strength + high) / 2
-    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature if strength else 1.0)
+    temperature = how[1] if strength else 1.0
+    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature)
     return Edited(edit, harm=allowed[0], forget_rise=allowed[1], gold_rise=gold)
