@@ -306,9 +306,10 @@ def influence_blocks() -> dict[str, str]:
     """Return the blocks of the families of claims about influence."""
     file = read_claims()
     datasets, seeds = file["datasets"], file["seeds"]
-    rows = {dataset: list(shares_table(dataset, seeds)) for dataset in datasets}
+    measured = [*datasets, *file["without_claims"]]
+    rows = {dataset: list(shares_table(dataset, seeds)) for dataset in measured}
     head = ["", "seeds", *NET, *OF_FORGET, RETAIN_NATS]
-    blocks = {f"influence {dataset}": table(head, rows[dataset]) for dataset in datasets}
+    blocks = {f"influence {dataset}": table(head, rows[dataset]) for dataset in measured}
     for block, suffix, compared in (("unlearned", ONE_DRAW, UNLEARNED), ("epochs", LONGER, ARMS)):
         by_seed = [
             [dataset, *row]

@@ -131,9 +131,9 @@ def make_edit(
         options["base"] = base()
         judged = [read_places(model, of, most, **options) for of in (selected, unseen) if len(of)]
         judged[1:] = [of._replace(folds=torch.full_like(of.folds, FOLDS)) for of in judged[1:]]
-    few = remaining.sample(CHOOSING), [of.sample(CHOOSING) for of in judged]
+    few, *judged = (of.sample(CHOOSING) for of in (remaining, *judged))
     how = edits, settings, options["accelerator"]
-    return choose_edit(model, *few, sizes[0] / sum(sizes), *how)
+    return choose_edit(model, few, judged, sizes[0] / sum(sizes), *how)
 
 
 def unselected(forget: TokenSet, selected: TokenSet) -> TokenSet:
@@ -253,8 +253,8 @@ def choose_edit(
 
     Both are convex in the strength, and 0 without an edit: what is allowed is an interval."""
     how = edits, float(settings.get("temperature", 1.0)), accelerator
-    most, gold, judged = float(settings["strength"]), None, forget[0]
-    least = math.inf
+    gold: float | None = None
+    most, judged, least = float(settings["strength"]), forget[0], math.inf
     for places in forget if judged.base is not None else ():
         start, _, log_remains = edited_nll(model, places, 0.0, *how)
         gain = places.base - start
