@@ -22,7 +22,7 @@ from transformers import (
 from mamushi.lm import loading
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.tokens import TokenSet
-from tests.support.models import TRAINING
+from tests.support.models import TRAINING, training_of
 from tests.support.real_texts import made_up, token_set
 from tests.support.training import train
 
@@ -35,6 +35,7 @@ SETTINGS: dict[str, Any] = TRAINING | {
     "micro_batch_size": BATCH,
     "trained_blocks": 1,
 }
+TUNED = training_of(SETTINGS)
 LOSS, NORM = 1e-4, 1e-4
 """Relative to the Trainer's."""
 
@@ -49,11 +50,11 @@ def theirs(model: PreTrainedModel, texts: TokenSet, card: Path, out: Path) -> di
         output_dir=str(out),
         per_device_train_batch_size=BATCH,
         max_steps=STEPS,
-        learning_rate=SETTINGS["learning_rate"],
-        adam_beta1=SETTINGS["betas"][0],
-        adam_beta2=SETTINGS["betas"][1],
-        adam_epsilon=SETTINGS["epsilon"],
-        weight_decay=SETTINGS["weight_decay"],
+        learning_rate=TUNED.learning_rate,
+        adam_beta1=TUNED.betas[0],
+        adam_beta2=TUNED.betas[1],
+        adam_epsilon=TUNED.epsilon,
+        weight_decay=TUNED.weight_decay,
         lr_scheduler_type="constant",
         max_grad_norm=0.0,
         train_sampling_strategy="sequential",

@@ -42,12 +42,8 @@ SIZES = {
 }
 """Of a model that `tiny.build` makes."""
 
-PARTS = {
-    "trained_blocks": 3,
-    "train_input_embedding": True,
-    "train_output_head": True,
-}
-"""What is trained of it."""
+ENDS_FROZEN = {"train_input_embedding": False, "train_output_head": False}
+"""As an unlearner has it: embeddings and head frozen."""
 
 ADAPTERS = {"rank": 4, "alpha": 8.0, "dropout": 0.0, "target_modules": None}
 """Of the method `lora`."""
@@ -57,20 +53,11 @@ TRAINING = {
     "batch_size": 4,
     "micro_batch_size": 4,
     "learning_rate": 1e-2,
-    "betas": [0.9, 0.999],
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "schedule": "constant",
-    "warmup_steps": 0,
-    "gradient_clip": None,
     "max_length": 16,
     "trained_blocks": 2,
-    "train_input_embedding": True,
-    "train_output_head": True,
     "precision": "fp32",
-    "steps": "by_data",
-    "checkpoint_seconds": 0.0,
 }
+"""Where it is not as the defaults are."""
 
 
 def training_of(settings: Mapping[str, Any]) -> Training:

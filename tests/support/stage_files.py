@@ -18,7 +18,7 @@ from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
 from mamushi.running.stage import stages
 from mamushi.selection.removals import text_digests
-from tests.support.models import PARTS, SIZES, TRAINING, training_of
+from tests.support.models import SIZES, TRAINING, training_of
 from tests.support.score_files import unknown_texts
 from tests.support.unlearning import LOOP
 
@@ -82,7 +82,7 @@ def write_start(root: Path) -> None:
     """The same, and tensors of a start model."""
     write_base(root)
     other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, training_of(PARTS))
+    parameters.freeze(other, training_of({}))
     storage.save_trained(root / "start.safetensors", other, {})
 
 

@@ -13,16 +13,12 @@ from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import Outcome, Unlearning
-from tests.support.models import model, token_set, training_of
+from tests.support.models import ENDS_FROZEN, model, token_set, training_of
 
 KINDS = tuple(name for name, kind in plugins("unlearner").items() if kind.trains)
 """Those that take steps."""
 
-BLOCKS = {
-    "trained_blocks": 2,
-    "train_input_embedding": False,
-    "train_output_head": False,
-}
+BLOCKS = {"trained_blocks": 2, **ENDS_FROZEN}
 
 LOOP = {
     "epochs": 5.0,

@@ -11,12 +11,12 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
-from tests.support.models import TRAINING
+from tests.support.models import ENDS_FROZEN, TRAINING
 from tests.support.score_files import write_examples
 from tests.support.stage_files import WORDS, command, texts_of, tokenize, write_base
 from tests.support.steps import kill_at
 
-FROZEN = TRAINING | {"train_input_embedding": False, "train_output_head": False}
+FROZEN = TRAINING | ENDS_FROZEN
 HOW = {"points": 3, "batches": 4, "targets": 5}
 HOW |= {"trained_before": False}
 

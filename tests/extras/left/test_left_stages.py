@@ -21,7 +21,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
 from mamushi_extras.left.schemas import LIKELIHOODS, TASK_SCORES, TASKS
 from mamushi_extras.left.stages import model_files
-from tests.support.models import PARTS, SIZES, training_of
+from tests.support.models import ENDS_FROZEN, SIZES, training_of
 from tests.support.stage_files import (
     EXECUTION,
     FILES,
@@ -33,8 +33,7 @@ from tests.support.stage_files import (
 )
 
 HELD_OUT = 4
-HEADS = ("train_input_embedding", "train_output_head")
-UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
+UNLEARNED = {"trained_blocks": 2} | ENDS_FROZEN
 TASK = """
 task: animals
 dataset_path: json
@@ -66,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A base model, a start's tensors, those that unlearning trained over them, and a task."""
     root = tmp_path_factory.mktemp("tasks")
     write_base(root)
-    for seed, parts, name in ((1, PARTS, "start"), (2, UNLEARNED, "unlearned")):
+    for seed, parts, name in ((1, {}, "start"), (2, UNLEARNED, "unlearned")):
         other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
         parameters.freeze(other, training_of(parts))
         storage.save_trained(root / f"{name}.safetensors", other, {})

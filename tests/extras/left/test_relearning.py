@@ -9,9 +9,7 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import subset
 from mamushi_extras.left.relearning import choose_texts, relearn
-from tests.support.models import FAMILIES, model, token_set, training_of
-
-FROZEN = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
+from tests.support.models import ENDS_FROZEN, FAMILIES, model, token_set, training_of
 
 
 def test_texts_are_drawn_by_the_seed_alone_among_those_with_something_to_predict() -> None:
@@ -30,7 +28,7 @@ def test_texts_are_drawn_by_the_seed_alone_among_those_with_something_to_predict
 def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(family: str) -> None:
     """Each forget text too, so that a share of the gap has an interval over texts."""
     language_model, texts, held_out = model(family, layers=2), token_set(30, seed=3), token_set()
-    freeze(language_model, training_of(FROZEN | {"trained_blocks": 1}))
+    freeze(language_model, training_of(ENDS_FROZEN | {"trained_blocks": 1}))
     accelerator = device.accelerator("fp32")
     sharding.place_model(language_model, "fp32", torch.device("cpu"))
 

@@ -10,9 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from mamushi.cli import main
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.lm import loading, parameters, storage, tiny
-from tests.support.models import FAMILIES, PARTS, SIZES, training_of
-
-BLOCKS = {**PARTS, "train_input_embedding": False, "train_output_head": False}
+from tests.support.models import ENDS_FROZEN, FAMILIES, SIZES, training_of
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -25,7 +23,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     tokenizer.save_pretrained(root / "base")
     made = loading.inspect("mine", str(root / "base"), revision=None, contaminated=False)
     write_json(root / "card.json", made)
-    for name, settings in (("start", PARTS), ("unlearned", BLOCKS)):
+    for name, settings in (("start", {}), ("unlearned", ENDS_FROZEN)):
         model = loading.open_model(root / "card.json")
         parameters.freeze(model, training_of(settings))
         with torch.no_grad():
@@ -75,7 +73,7 @@ def test_tensors_of_another_model_or_start_are_refused(
     origins = {"other": {}, "chained": start, "foreign": {"model_card": "0" * 64}}
     for name, origin in origins.items():
         trained = other if name == "other" else model
-        parameters.freeze(trained, training_of(BLOCKS))
+        parameters.freeze(trained, training_of(ENDS_FROZEN))
         storage.save_trained(files / f"{name}.safetensors", trained, {"inputs": origin})
     assert export(files, "start", "chained", out="good") == 0
     for trained, says in (

@@ -16,6 +16,7 @@ from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from tests.support.gradients import exact
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set, training_of
 from tests.support.steps import step_of
+from tests.support.unlearning import BLOCKS
 
 CPU = torch.device("cpu")
 # The window of Gemma 2 is 8 here.
@@ -112,8 +113,7 @@ def test_a_loss_that_weighs_texts_has_the_gradients_of_padded_texts(family: str)
     plain = padded_plainly(language_model, texts, weights)
     assert_equal(weighed(True), plain, 1e-10)
     # As an unlearner has it: embeddings and head frozen.
-    ends = {"train_input_embedding": False, "train_output_head": False}
-    freeze(language_model, training_of(TRAINING | ends))
+    freeze(language_model, training_of(BLOCKS))
     some = padded_plainly(language_model, texts, weights)
     assert "model.embed_tokens.weight" not in some
     assert_equal(weighed(True), some, 1e-10)

@@ -23,9 +23,8 @@ def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
 def test_what_is_frozen_stays_bit_equal_and_what_is_trained_moves(
     family: str, precision: str
 ) -> None:
-    fresh = sharding.place_model(
-        model(family).requires_grad_(False), precision, torch.device("cpu")
-    )
+    fresh = model(family).requires_grad_(False)
+    sharding.place_model(fresh, precision, torch.device("cpu"))
     before = states(fresh)
     trained, _ = train(model(family), token_set(), precision=precision)
     changed = {

@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2Config
 
 from mamushi.lm import parameters
-from tests.support.models import PARTS, training_of
+from tests.support.models import training_of
 
 NAMES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
 NAMES += ("num_attention_heads", "num_key_value_heads")
@@ -34,7 +34,7 @@ GEMMA_2_2B = Gemma2Config(
 def test_trained_counts_of_the_papers_models(config, billions, biases, norms, embeddings):
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
-    parameters.freeze(model, training_of(PARTS))
+    parameters.freeze(model, training_of({}))
     trained = model.num_parameters(only_trainable=True)
     hidden, heads = config.hidden_size, config.num_attention_heads
     width = getattr(config, "head_dim", None) or hidden // heads

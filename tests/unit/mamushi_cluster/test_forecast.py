@@ -77,7 +77,7 @@ def test_what_jobs_have_taken_here_goes_before_what_is_calculated(paper: dict[st
 )
 def test_operations_are_those_that_torch_counts(family: str, change: dict[str, Any]) -> None:
     model = tiny.build({"family": family, **TINY}, ["one two three four five"] * 4, seed=0)[0]
-    training = {"method": "partial", **TRAINING, **change}
+    training = training_of(TRAINING | change).model_dump()
     size = forecast.Size(
         model.num_parameters(), 32, 4, model.config.vocab_size, family == "gemma2", "counted"
     )

@@ -14,7 +14,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from tests.support import stage_files as stage
 from tests.support.families import FAMILIES, of_kind
-from tests.support.models import PARTS, SIZES, TRAINING
+from tests.support.models import SIZES, TRAINING
 
 ARCHITECTURES = (
     *("gpt2", "gpt_neo", "gpt_neox", "opt", "bloom", "falcon", "phi", "phi3", "llama", "mistral"),
@@ -45,7 +45,7 @@ def test_stages_compute_what_transformers_does(family: str, tmp_path: Path) -> N
     model = of_kind(family, {**FAMILIES[family], "vocab_size": SIZES["vocabulary_size"]})
     stage.write_base(tmp_path, model)
     of_training, of_edit = (stage.trained_files(tmp_path / name) for name in ("beta0", "edit"))
-    how = TRAINING | PARTS | {"trained_blocks": 1, "epochs": 0.5, "learning_rate": 1e-3}
+    how = TRAINING | {"trained_blocks": 1, "epochs": 0.5, "learning_rate": 1e-3}
     read = stage.texts_of(tmp_path)
     words = stage.command("finetune", stage.finetuning(training=how), **read, **of_training)
     assert main(words) == 0

@@ -14,7 +14,7 @@ from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import parameters
 from mamushi_extras.left.schemas import RELEARNING_CURVE
-from tests.support.models import PARTS, training_of
+from tests.support.models import ENDS_FROZEN, training_of
 from tests.support.stage_files import (
     FORGET,
     command,
@@ -28,7 +28,6 @@ from tests.support.stage_files import (
     write_start,
 )
 
-HEADS = ("train_input_embedding", "train_output_head")
 TRAINS = {"trained_blocks": 2, "max_length": 12}
 START = {"precision": "fp32"}
 RELEARNING = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
@@ -130,9 +129,8 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
     out = tmp_path / "out"
     assert unlearn(base, out, removal=names(tmp_path / "list.txt", ["if1", "if4"])) == 0
     unlearned = out / "trained.safetensors"
-    parts = PARTS | TRAINS | dict.fromkeys(HEADS, False)
     whole = opened(base / "card.json", base / "start.safetensors")
-    parameters.freeze(whole, training_of(parts))
+    parameters.freeze(whole, training_of(TRAINS | ENDS_FROZEN))
     trained = {name for name, value in whole.named_parameters() if value.requires_grad}
     assert load_file(unlearned).keys() == trained < load_file(base / "start.safetensors").keys()
     start = measure(base, tmp_path, trained=base / "start.safetensors")
