@@ -306,10 +306,9 @@ def influence_blocks() -> dict[str, str]:
     """Return the blocks of the families of claims about influence."""
     file = read_claims()
     datasets, seeds = file["datasets"], file["seeds"]
-    measured = [*datasets, *file["without_claims"]]
-    rows = {dataset: list(shares_table(dataset, seeds)) for dataset in measured}
+    rows = {dataset: list(shares_table(dataset, seeds)) for dataset in datasets}
     head = ["", "seeds", *NET, *OF_FORGET, RETAIN_NATS]
-    blocks = {f"influence {dataset}": table(head, rows[dataset]) for dataset in measured}
+    blocks = {f"influence {dataset}": table(head, rows[dataset]) for dataset in datasets}
     for block, suffix, compared in (("unlearned", ONE_DRAW, UNLEARNED), ("epochs", LONGER, ARMS)):
         by_seed = [
             [dataset, *row]

@@ -342,7 +342,7 @@ def main() -> None:
         return
     file = read_claims()
     printed = report.Report("families")
-    for dataset in (*file["datasets"], *file["without_claims"]):
+    for dataset in file["datasets"]:
         archived = Archived.read(dataset)
         for arm in sorted(archived.arms):
             seeds = [seed for seed in archived.seeds(arm) if seed in file["seeds"]]
@@ -359,7 +359,7 @@ def main() -> None:
             if seeds and arm != GOLD:
                 retain = archived.effect("retain", arm, 0.0, seeds)
                 printed.value(f"{dataset}_{arm}_retain", written(retain, 4))
-        for family in FAMILIES if dataset in file["datasets"] else ():
+        for family in FAMILIES:
             for name, line in judged(archived, file[family], file["seeds"]):
                 printed.value(f"{dataset}_claim_{family}_{name}", line)
     printed.write(args.results)
