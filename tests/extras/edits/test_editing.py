@@ -136,45 +136,70 @@ def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_remaining_text()
 
 @torch.no_grad()
 def effect_by_hand(
-    start: PreTrainedModel, base: PreTrainedModel, strength: float, forget: TokenSet = FORGET
+    start: PreTrainedModel, strength: float, forget: TokenSet = FORGET
 ) -> list[float]:
     """Rise of forget and retain texts, each with the counts of the texts of other folds, or of all
-    texts where it is of neither; how far gold's is above the start's, the mean of
-    (1 - P(remains) / share that remains) times the gain over the base model; and that gain."""
+    texts where it is of neither."""
     sides, means = [FORGET, RETAIN], []
     folds = [folds_of(texts, 3) for texts in sides]
-    share = RETAIN.counted.sum() / sum(texts.counted.sum() for texts in sides)
     for at, texts in enumerate([forget, RETAIN]):
-        rises, golds, gains = [], [], []
+        rises = []
         for row in range(len(texts)):
             fold = folds[at][row] if texts is sides[at] else FOLDS
             ratio = ratio_by_hand(*(np.flatnonzero(of != fold).tolist() for of in folds))
             text = torch.from_numpy(texts[row].astype(np.int64))
-            before, after = (of(text[None]).logits[0, :-1].double() for of in (base, start))
+            after = start(text[None]).logits[0, :-1].double()
             edited, tokens = after + strength * torch.from_numpy(ratio), text[1:, None]
-            nll = [-z.log_softmax(1).gather(1, tokens)[:, 0] for z in (before, after, edited)]
-            rises.append(nll[2] - nll[1])
-            gains.append(nll[0] - nll[1])
-            golds.append((1 - np.exp(ratio)[text[1:]] / share) * gains[-1].numpy())
-        means += [float(np.concatenate(of).mean()) for of in (rises, golds, gains)]
-    return [means[0], means[3], *means[1:3]]
+            nll = [-z.log_softmax(1).gather(1, tokens)[:, 0] for z in (after, edited)]
+            rises.append(nll[1] - nll[0])
+        means.append(float(torch.cat(rises).mean()))
+    return means
+
+
+def slope_by_hand(model: PreTrainedModel, texts: TokenSet) -> tuple[float, torch.Tensor]:
+    """Mean NLL of texts, and its gradient by a linear map between a model and its head."""
+    width = model.config.hidden_size
+    linear = torch.eye(width, requires_grad=True)
+    nll = []
+    for row in range(len(texts)):
+        text = torch.from_numpy(texts[row].astype(np.int64))
+        states = model.model(text[None]).last_hidden_state[0, :-1]
+        logits = model.get_output_embeddings()(states @ linear.t())
+        nll.append(-logits.log_softmax(1).gather(1, text[1:, None])[:, 0])
+    mean = torch.cat(nll).mean()
+    return float(mean.detach()), torch.autograd.grad(mean, linear)[0]
+
+
+def gold_by_hand(models: list[PreTrainedModel], judged: TokenSet) -> tuple[float, float]:
+    """Gain of forget texts from the first model to the second, and how much of it gold lacks."""
+    share = RETAIN.counted.sum() / (RETAIN.counted.sum() + FORGET.counted.sum())
+    nll, lost, total = [], 0.0, 0.0
+    for of_model in models:
+        slopes = [slope_by_hand(of_model, texts) for texts in (RETAIN, FORGET, judged)]
+        remaining, forget, others = (slope for _, slope in slopes)
+        step = (share * remaining + (1 - share) * forget).sign()
+        nll.append(slopes[2][0])
+        total += float((others * step).sum())
+        lost += float((others * (step - remaining.sign())).sum())
+    gain = nll[0] - nll[1]
+    return gain, gain * lost / total
 
 
 def test_the_strength_is_the_largest_that_harms_little() -> None:
-    start, base = model("llama"), model("llama", seed=2)
-    harm = effect_by_hand(start, base, 1.5)[1]
+    start = model("llama")
+    harm = effect_by_hand(start, 1.5)[1]
     edited = edited_by("logit_bias", start, strength=2.0, harm=harm)
     strength = float(edited.edit.strength)
-    within, beyond = (effect_by_hand(start, base, x) for x in (strength, strength + 0.02))
+    within, beyond = (effect_by_hand(start, x) for x in (strength, strength + 0.02))
     assert within[1] <= harm < beyond[1]
     assert edited.gold_rise is None
-    assert [edited.forget_rise, edited.harm] == pytest.approx(within[:2], rel=1e-4)
+    assert [edited.forget_rise, edited.harm] == pytest.approx(within, rel=1e-4)
     assert edited_by("logit_bias", start, strength=0.1, harm=harm).edit.strength > 0.09
     # With no strength that is harmless enough it leaves the model as it is.
     assert edited_by("logit_bias", start, harm=-1.0).counts["strength"] == 0
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [4, 10])
 def test_forget_texts_rise_no_further_than_gold_would(seed: int) -> None:
     """Of those to forget and others, that of which the start has learned less."""
     start, base = model("llama"), model("llama", seed=2)
@@ -183,12 +208,13 @@ def test_forget_texts_rise_no_further_than_gold_would(seed: int) -> None:
     for others in (NONE, unseen):
         edited = edited_by("logit_bias", start, unseen=others, **bound)
         strength, sets = float(edited.edit.strength), [FORGET, others] if len(others) else [FORGET]
-        judged = min(sets, key=lambda texts: effect_by_hand(start, base, 0.0, texts)[3])
-        within = effect_by_hand(start, base, strength, judged)
-        beyond = effect_by_hand(start, base, strength + 0.02, judged)
-        assert within[0] <= within[2] < beyond[0]
-        assert edited.gold_rise == pytest.approx(within[2], rel=1e-4)
-        assert [edited.forget_rise, edited.harm] == pytest.approx(within[:2], rel=1e-4)
+        judged = min(sets, key=lambda texts: gold_by_hand([base, start], texts)[0])
+        _, gold = gold_by_hand([base, start], judged)
+        within, beyond = (effect_by_hand(start, x, judged) for x in (strength, strength + 0.02))
+        assert edited.gold_rise == pytest.approx(max(gold, 0), rel=1e-3)
+        assert within[0] <= max(gold, 0) < beyond[0]
+        if strength:
+            assert [edited.forget_rise, edited.harm] == pytest.approx(within, rel=1e-4)
 
 
 def test_log_odds_are_calibrated_by_texts_that_were_not_fitted() -> None:

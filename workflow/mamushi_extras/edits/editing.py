@@ -5,24 +5,24 @@ are the texts that remain: at strength 1 that is Bayes' rule, p(x | h, S) ~ p(x 
 is fitted to counts or states of *training* texts, F those to forget, and cross-fitted: each text is
 read with the edit that was fitted without it.
 
-Bayes' rule takes all that F says of x. Gold, trained on S alone, keeps what the base model b knew
-before. So where b is at hand, the mean NLL of forget texts may rise by at most an estimate of how
-far gold's lies above the start's. To first order training adds up gradients of its tokens, so that
-the gain log p - log p_b at (h, x) is a sum over training tokens of how like (h, x) they are. Of
-those that are like it, the share P(S | h, x) is of S. Gold takes as many steps, all of them on S:
-if pi is the share of S in all tokens, it reads each token of S 1 / pi times as often. So
+Bayes' rule takes all that F says of x. Gold, trained on S alone, keeps what the base model knew
+before, and what S teaches of F. So where the base model is at hand, the mean NLL of forget texts
+may rise by at most ``gold_rise``, an estimate of how far gold's lies above the start's. To first
+order a step of Adam along a gradient g moves parameters by -sign(g), and lowers the NLL of texts
+with the gradient h by <h, sign(g)>. The start's steps had the gradient g = pi g_S + (1 - pi) g_F,
+with pi the share of S in all tokens, and as many of gold's have g_S. So of the gain over the base
+model gold lacks the share
 
-    log p_gold(x | h)  ~  log p(x | h) - (1 - P(S | h, x) / pi) (log p(x | h) - log p_b(x | h)),
+    sum <h, sign(g) - sign(g_S)>  /  sum <h, sign(g)>,
 
-and the mean of the last term over forget texts is ``gold_rise``: words and forms that S has as
-often as F cost nothing. The start knows texts that it was trained on better than others, and gains
-there what no other text loses. So all is read on ``unseen`` forget texts, of the other section;
-where there are none, on F. Neglected: that the first tokens of a kind teach most.
+the sums over both ends of the training, base and start, with gradients of a linear map of the last
+states. h and the gain are of ``unseen`` forget texts, of the other section: what the start gains on
+its own texts no other text loses. Where there are none, they are of F. Neglected: that gold is
+elsewhere than the start on its way, and all other parameters.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
+from torch.nn import functional
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
@@ -40,7 +41,6 @@ from mamushi.lm.batches import model_batches
 from mamushi.lm.head import logits_of, soft_cap
 from mamushi.lm.loss import EDITED_ROWS, predicting_states
 from mamushi.lm.parameters import body
-from mamushi.lm.perplexity import token_nll
 from mamushi.lm.tokens import TokenSet, concat, subset
 from mamushi.unlearning.objective import require_predicted
 from mamushi_extras.edits.head import PREFIX, HeadEdit, logit_scale
@@ -86,13 +86,10 @@ class Places(NamedTuple):
     """The fold of each one's text, int64 (n,); ``FOLDS`` of texts to which nothing is fitted."""
     share: float
     """Which part of the domain's places these are."""
-    base: Tensor | None = None
-    """NLL of the tokens (n,) under the base model, where it was asked for."""
 
     def at(self, rows: Tensor) -> Places:
         """Return some of the places, as the same share of the domain."""
-        base = None if self.base is None else self.base[rows]
-        return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share, base)
+        return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share)
 
     def sample(self, most: int) -> Places:
         """Return at most so many of the places, in their order, drawn by chance."""
@@ -123,17 +120,61 @@ def make_edit(
     if not len(selected):
         return Edited(HeadEdit({}), 0.0, 0.0)
     require_predicted(selected, retain)
-    texts = concat([retain, unselected(forget, selected)]), selected
+    texts = [concat([retain, unselected(forget, selected)]), selected]
     places = [read_places(model, of, most, **options) for of in texts]
-    edits, (remaining, *judged) = fit(texts, places), places
-    sizes = [len(of.tokens) / of.share for of in places]
+    edits, sizes = fit(texts, places), [len(of.tokens) / of.share for of in places]
+    if len(unseen):
+        others = read_places(model, unseen, CHOOSING, **options)
+        places += [others._replace(folds=torch.full_like(others.folds, FOLDS))]
+    few, gold = [of.sample(CHOOSING) for of in places], None
+    judged = few[1]
     if base is not None:
-        options["base"] = base()
-        judged = [read_places(model, of, most, **options) for of in (selected, unseen) if len(of)]
-        judged[1:] = [of._replace(folds=torch.full_like(of.folds, FOLDS)) for of in judged[1:]]
-    few, *judged = (of.sample(CHOOSING) for of in (remaining, *judged))
-    how = edits, settings, options["accelerator"]
-    return choose_edit(model, few, judged, sizes[0] / sum(sizes), *how)
+        opened, texts = base(), [*texts, unseen][: len(few)]
+        of_base = [read_places(opened, of, CHOOSING, **options) for of in texts]
+        ends = [
+            [read_slope(of_model, of, options["accelerator"]) for of in of_texts]
+            for of_model, of_texts in ((opened, of_base), (model, few))
+        ]
+        row, gold = estimate_gold_rise(ends, sizes[0] / sum(sizes))
+        judged = few[row]
+    return choose_edit(model, few[0], judged, gold, edits, settings, options["accelerator"])
+
+
+def read_slope(
+    model: PreTrainedModel, places: Places, accelerator: Accelerator
+) -> tuple[float, Tensor]:
+    """Return the mean NLL of the tokens that follow the places, and its gradient (width, width) by
+    a linear map of their states, where that changes nothing."""
+    head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
+    width, nll = places.hidden.shape[1], 0.0
+    slope = torch.zeros(width, width, device=places.hidden.device)
+    for rows in torch.arange(len(places.tokens)).split(EDITED_ROWS):
+        hidden = places.hidden[rows].float().requires_grad_()
+        with torch.enable_grad(), accelerator.autocast():
+            logits = logits_of(head, cap, hidden, scale=scale).float()
+            loss = functional.cross_entropy(logits, places.tokens[rows], reduction="sum")
+        (of_states,) = torch.autograd.grad(loss, hidden)
+        slope += of_states.t() @ hidden.detach()
+        nll += float(loss.detach())
+    return nll / len(places.tokens), slope / len(places.tokens)
+
+
+def estimate_gold_rise(
+    ends: Sequence[Sequence[tuple[float, Tensor]]], share: float
+) -> tuple[int, float]:
+    """Return which of several forget texts the start has learned least, and how far gold's NLL on
+    them is above the start's, in nats: by NLL and gradients of the base model and of the start, of
+    remaining texts, which are this ``share`` of all tokens, of those to forget, and of others."""
+    base, start = ends
+    gains = {row: base[row][0] - start[row][0] for row in range(1, len(base))}
+    row = min(gains, key=lambda row: gains[row])
+    lost = total = 0.0
+    for slopes in ends:
+        remaining, selected, judged = (slopes[of][1] for of in (0, 1, row))
+        mixed = (share * remaining + (1 - share) * selected).sign()
+        total += float((judged * mixed).sum())
+        lost += float((judged * (mixed - remaining.sign())).sum())
+    return row, gains[row] * max(lost, 0.0) / total if total > 0 else 0.0
 
 
 def unselected(forget: TokenSet, selected: TokenSet) -> TokenSet:
@@ -185,11 +226,9 @@ def read_places(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
-    base: PreTrainedModel | None = None,
 ) -> Places:
     """Read the states of texts with together at most ``most`` predicted tokens, drawn by the seed;
-    of one text at least. The order is that of the texts, whatever batches they are read in. Of a
-    ``base`` model the NLL is read as well."""
+    of one text at least. The order is that of the texts, whatever batches they are read in."""
     order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.counted > 0))
     size = np.cumsum(texts.counted[order])
     rows = np.sort(order[: max(1, int((size <= most).sum()))])
@@ -204,11 +243,7 @@ def read_places(
             of_rows[row] = of_row
     hidden, tokens = (torch.cat(values) for values in zip(*of_rows, strict=True))
     folds = torch.from_numpy(np.repeat(folds_of(texts, seed)[rows], lengths)).to(hidden.device)
-    nll = None
-    if base is not None:
-        of_base = token_nll(base, chosen, batch_tokens, accelerator)
-        nll = torch.from_numpy(of_base).to(hidden.device)
-    return Places(hidden, tokens, folds, len(tokens) / float(size[-1]), nll)
+    return Places(hidden, tokens, folds, len(tokens) / float(size[-1]))
 
 
 @torch.no_grad()
@@ -220,56 +255,47 @@ def edited_nll(
     temperature: float,
     accelerator: Accelerator,
 ) -> Tensor:
-    """Return for each place the start's NLL of its token, the edited model's, and log P(S | h, x)
-    of that token, each by the one of the ``edits`` (FOLDS + 1,) that is of its fold: (3, n) in
-    fp64."""
+    """Return for each place the NLL of its token under the start and under the edited model, by the
+    one of the ``edits`` (FOLDS + 1,) that is of its fold: (2, n) in fp64."""
     head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
-    nll = torch.empty(3, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
+    nll = torch.empty(2, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
     for fold, edit in enumerate(edits):
         for rows in (places.folds == fold).nonzero()[:, 0].split(EDITED_ROWS):
             hidden, tokens = places.hidden[rows], places.tokens[rows, None]
             with accelerator.autocast():
                 logits = logits_of(head, cap, hidden, scale=scale).float()
-                term = edit.logit_term(hidden, slice(None)).expand_as(logits)
+                term = edit.logit_term(hidden, slice(None))
             both = logits, logits / temperature + strength * term
             pair = [z.logsumexp(1) - z.gather(1, tokens)[:, 0] for z in both]
-            nll[:, rows] = torch.stack([*pair, term.gather(1, tokens)[:, 0]]).double()
+            nll[:, rows] = torch.stack(pair).double()
     return nll
 
 
 def choose_edit(
     model: PreTrainedModel,
     remaining: Places,
-    forget: Sequence[Places],
-    share: float,
+    forget: Places,
+    gold_rise: float | None,
     edits: Sequence[HeadEdit],
     settings: Mapping[str, Any],
     accelerator: Accelerator,
 ) -> Edited:
     """Return the last of the ``edits`` (FOLDS + 1,), that of all texts, at the ``strength`` of the
     settings, or at the largest below, to 1%, at which they raise the NLL of ``remaining`` texts by
-    at most ``harm``, and that of ``forget`` texts by at most ``gold_rise``: of those sets of them
-    the one that the start has learned least. Of all tokens, ``share`` remain.
+    at most ``harm``, and that of ``forget`` texts by at most ``gold_rise``.
 
     Both are convex in the strength, and 0 without an edit: what is allowed is an interval."""
     how = edits, float(settings.get("temperature", 1.0)), accelerator
-    gold: float | None = None
-    most, judged, least = float(settings["strength"]), forget[0], math.inf
-    for places in forget if judged.base is not None else ():
-        start, _, log_remains = edited_nll(model, places, 0.0, *how)
-        gain = places.base - start
-        if float(gain.mean()) < least:
-            least, judged = float(gain.mean()), places
-            gold = float(((1 - log_remains.exp() / share) * gain).mean())
+    most = float(settings["strength"])
     strength, high, middle, allowed = 0.0, most, most, [0.0, 0.0]
     while high - strength > most / 100:
-        read = [edited_nll(model, places, middle, *how) for places in (remaining, judged)]
-        rises = [float((edited - start).mean()) for start, edited, _ in read]
-        if rises[0] <= settings["harm"] and (gold is None or rises[1] <= gold):
+        read = [edited_nll(model, places, middle, *how) for places in (remaining, forget)]
+        rises = [float((edited - start).mean()) for start, edited in read]
+        if rises[0] <= settings["harm"] and (gold_rise is None or rises[1] <= gold_rise):
             strength, allowed = middle, rises
         else:
             high = middle
         middle = (strength + high) / 2
     temperature = how[1] if strength else 1.0
     edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature)
-    return Edited(edit, harm=allowed[0], forget_rise=allowed[1], gold_rise=gold)
+    return Edited(edit, harm=allowed[0], forget_rise=allowed[1], gold_rise=gold_rise)
