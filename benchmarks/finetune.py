@@ -38,7 +38,7 @@ from transformers.utils import is_flash_attn_2_available
 
 from benchmarks.texts import KINDS, SMALL, TRAINING, drawn
 from mamushi.lm import device as devices
-from mamushi.lm import sharding
+from mamushi.lm import loading
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
@@ -151,7 +151,7 @@ def main() -> None:
     config = LlamaConfig(**SMALL)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
     freeze(model, TRAINING)
-    sharding.place_model(model, "bf16", torch.device("cpu"))
+    loading.place_model(model, "bf16", torch.device("cpu"))
     for kind in KINDS:
         texts = drawn(kind, 4000, model.config.vocab_size)
         report.value(f"{kind}_tokens_per_text", float(texts.lengths.mean()))

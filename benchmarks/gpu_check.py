@@ -26,7 +26,7 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from benchmarks.finetune import VARIANTS, measure
 from benchmarks.texts import FULL, TRAINING, drawn, operations_per_token
 from mamushi.errors import UserError
-from mamushi.lm import sharding
+from mamushi.lm import loading
 from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
@@ -47,7 +47,7 @@ def model_of(config: PreTrainedConfig, device: torch.device, precision: str) -> 
         model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
     blocks = {"trained_blocks": min(3, config.num_hidden_layers)}
     freeze(model, TRAINING.model_copy(update=blocks))
-    return sharding.place_model(model, precision, device)
+    return loading.place_model(model, precision, device)
 
 
 def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> dict[str, float]:

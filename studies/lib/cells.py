@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from mamushi.config.sections import Training
 from mamushi.io.files import read_json
 from mamushi.io.tables import FORGET, RETAIN
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading
 from mamushi.lm.loading import open_model
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
@@ -75,7 +75,7 @@ def tuned(
         training = training.model_copy(update={"steps": "aligned"})
     model = open_model(cell.base)
     freeze(model, training)
-    sharding.place_model(model, training.precision, accelerator.device)
+    loading.place_model(model, training.precision, accelerator.device)
     how: dict[str, Any] = {"micro_batch_size": EXECUTION["micro_batch_size"], "examples": examples}
     minimize_nll(model, texts, training, **how, seed=seed, accelerator=accelerator, remaining=kept)
     return model

@@ -26,7 +26,7 @@ from transformers import PreTrainedModel
 
 from mamushi.io import schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
-from mamushi.lm import sharding, tokens
+from mamushi.lm import loading, tokens
 from mamushi.lm.generate import end_tokens, generate
 from mamushi.lm.loading import open_model, open_tokenizer
 from mamushi.lm.perplexity import text_nll
@@ -73,7 +73,7 @@ def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreT
         trained = cell.folder / "arms" / kind / "trained.safetensors"
         model = open_model(cell.base)
         overlay(trained, model)
-        return sharding.place_model(model, cell.training.precision, accelerator.device)
+        return loading.place_model(model, cell.training.precision, accelerator.device)
     texts = texts_of(cell, kind, beta)
     return tuned(cell, texts, cell.seed, accelerator, tokens.mass(texts, cell.ranked) > 0)
 

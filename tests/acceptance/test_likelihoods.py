@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mamushi.lm import device, loading, sharding
+from mamushi.lm import device, loading
 from mamushi.lm.perplexity import text_nll
 from tests.support.real_texts import SENTENCES, token_set
 
@@ -57,7 +57,7 @@ def test_log_likelihoods_are_those_of_a_plain_loop(
         monkeypatch.setattr("mamushi.lm.batches.can_share", lambda model: False)
     texts = token_set(smollm2, TEXTS)
     accelerator = device.accelerator(precision)
-    model = sharding.place_model(loading.open_model(smollm2), precision, accelerator.device)
+    model = loading.place_model(loading.open_model(smollm2), precision, accelerator.device)
     found = text_nll(model, texts, batch_tokens, accelerator)
     away = found.nll - plain
     assert (np.abs(away) < TOLERANCES[precision] * np.sqrt(found.tokens)).all()

@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
@@ -25,7 +25,7 @@ def train(
     training = training_of(settings)
     freeze(language_model, training)
     accelerator = device.accelerator(training.precision)
-    sharding.place_model(language_model, training.precision, accelerator.device)
+    loading.place_model(language_model, training.precision, accelerator.device)
     sharding.shard(language_model, accelerator)
     # So many that they make so many steps.
     examples = (total + 0.5) * training.batch_size / training.epochs if total else len(texts)

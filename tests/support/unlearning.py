@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet
@@ -45,7 +45,7 @@ def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> Pr
     """A start model with its last two blocks to be trained."""
     found = model(family, layers=layers)
     freeze(found, training_of(BLOCKS))
-    return sharding.place_model(found, precision, torch.device("cpu"))
+    return loading.place_model(found, precision, torch.device("cpu"))
 
 
 def run(

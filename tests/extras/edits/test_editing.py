@@ -211,10 +211,9 @@ def test_forget_texts_rise_no_further_than_gold_would(seed: int) -> None:
         judged = min(sets, key=lambda texts: gold_by_hand([base, start], texts)[0])
         _, gold = gold_by_hand([base, start], judged)
         within, beyond = (effect_by_hand(start, x, judged) for x in (strength, strength + 0.02))
-        assert edited.gold_rise == pytest.approx(max(gold, 0), rel=1e-3)
-        assert within[0] <= max(gold, 0) < beyond[0]
-        if strength:
-            assert [edited.forget_rise, edited.harm] == pytest.approx(within, rel=1e-4)
+        assert edited.gold_rise == pytest.approx(gold, rel=1e-3)
+        assert 0 < within[0] <= gold < beyond[0]
+        assert [edited.forget_rise, edited.harm] == pytest.approx(within, rel=1e-4)
 
 
 def test_log_odds_are_calibrated_by_texts_that_were_not_fitted() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import subset
@@ -30,7 +30,7 @@ def test_held_out_texts_are_measured_before_and_after_each_number_of_steps(famil
     language_model, texts, held_out = model(family, layers=2), token_set(30, seed=3), token_set()
     freeze(language_model, training_of(ENDS_FROZEN | {"trained_blocks": 1}))
     accelerator = device.accelerator("fp32")
-    sharding.place_model(language_model, "fp32", torch.device("cpu"))
+    loading.place_model(language_model, "fp32", torch.device("cpu"))
 
     def perplexities() -> list[float]:
         nll = text_nll(language_model, held_out, 1000, accelerator)

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from mamushi.cli import main
 from mamushi.io.files import read_json
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading
 from mamushi.lm.batches import batch_of
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
@@ -43,7 +43,7 @@ def start_model(family: str, precision: str) -> PreTrainedModel:
     forward precision."""
     language_model = model(family, layers=4)
     freeze(language_model, training_of(BLOCKS))
-    return sharding.place_model(language_model, precision, torch.device("cpu"))
+    return loading.place_model(language_model, precision, torch.device("cpu"))
 
 
 def step(

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from mamushi.lm import attention, device, sharding
+from mamushi.lm import attention, device, loading
 from mamushi.lm.attention import MODELS, Documents, can_share
 from mamushi.lm.batches import Batch, batch_of
 from mamushi.lm.loss import batch_nll
@@ -170,7 +170,7 @@ def test_kernels_for_variable_lengths_agree_with_padded_texts(family: str) -> No
     gpu = torch.device("cuda")
     language_model, texts = model(family), texts_of(LENGTHS["mixed"])
     expected = gradients(language_model, padded_by_hand(language_model, texts))
-    sharding.place_model(language_model, "bf16", gpu)
+    loading.place_model(language_model, "bf16", gpu)
     with device.accelerator("bf16").autocast():
         found = batch_nll(language_model, batch(texts, True, gpu), uniform=True).sum()
     for name, gradient in gradients(language_model, found).items():
@@ -185,7 +185,7 @@ def test_a_step_does_not_wait_for_the_gpu(family: str) -> None:
     language_model = model(family)
     freeze(language_model, training_of(TRAINING))
     accelerator = device.accelerator("bf16")
-    sharding.place_model(language_model, "bf16", accelerator.device)
+    loading.place_model(language_model, "bf16", accelerator.device)
     step = step_of(language_model, token_set(32), accelerator, micro_batch_size=8)
     step()
     torch.cuda.set_sync_debug_mode("error")

@@ -1,20 +1,10 @@
 """Batches: what a step holds, and that any step can be asked for on its own."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mamushi.lm.batches import batches, examples_of_step
-from mamushi.lm.training import steps
-
-
-@pytest.mark.parametrize(
-    ("examples", "batch", "epochs", "expected"),
-    [(79785, 32, 5, 12466), (100, 32, 3, 9), (5, 32, 1, 1), (64, 32, 0.5, 1)],
-)
-def test_steps_is_the_papers_floor(examples: int, batch: int, epochs: float, expected: int) -> None:
-    assert steps(examples, batch, epochs) == expected
 
 
 @settings(deadline=None)

@@ -8,10 +8,19 @@ import torch
 from accelerate import Accelerator
 from transformers import PreTrainedModel
 
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading
+from mamushi.lm.training import steps
 from tests.support.models import ADAPTERS, FAMILIES, model, token_set
 from tests.support.steps import Killed, kill_at
 from tests.support.training import train
+
+
+@pytest.mark.parametrize(
+    ("examples", "batch", "epochs", "expected"),
+    [(79785, 32, 5, 12466), (100, 32, 3, 9), (5, 32, 1, 1), (64, 32, 0.5, 1)],
+)
+def test_steps_is_the_papers_floor(examples: int, batch: int, epochs: float, expected: int) -> None:
+    assert steps(examples, batch, epochs) == expected
 
 
 def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
@@ -24,7 +33,7 @@ def test_what_is_frozen_stays_bit_equal_and_what_is_trained_moves(
     family: str, precision: str
 ) -> None:
     fresh = model(family).requires_grad_(False)
-    sharding.place_model(fresh, precision, torch.device("cpu"))
+    loading.place_model(fresh, precision, torch.device("cpu"))
     before = states(fresh)
     trained, _ = train(model(family), token_set(), precision=precision)
     changed = {

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from torch import nn
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -90,6 +91,22 @@ def open_model(card_path: str | Path) -> PreTrainedModel:
     return model.eval().requires_grad_(False)
 
 
+def place_model(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
+    """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
+    small steps vanish in bf16, also of a model that is only evaluated. Layer norms are always in
+    fp32: PyTorch's kernel on the CPU takes input in fp32 with no other parameters."""
+    frozen = torch.bfloat16 if precision == "bf16" else torch.float32
+    modules = (m for m in model.modules() if isinstance(m, nn.LayerNorm | nn.GroupNorm))
+    norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}
+    for parameter in model.parameters():
+        is_whole = parameter.requires_grad or id(parameter) in norms
+        parameter.data = parameter.data.to(device, torch.float32 if is_whole else frozen)
+    # Buffers (rotary frequencies) stay in fp32: positions would lose precision in bf16.
+    for buffer in model.buffers():
+        buffer.data = buffer.data.to(device)
+    return model
+
+
 def open_placed(
     card_path: str | Path,
     stored: Sequence[str | Path],
@@ -103,7 +120,7 @@ def open_placed(
     edits = [edit for path in stored if (edit := overlay(path, model))]
     prepare(model)
     place = torch.device("cpu") if accelerator.num_processes > 1 else accelerator.device
-    sharding.place_model(model, accelerator.mixed_precision, place)
+    place_model(model, accelerator.mixed_precision, place)
     sharding.shard(model, accelerator)
     for edit in edits:
         edit(model)

@@ -1,5 +1,5 @@
-"""Where a model lies: on a device; or cut over the processes of a job by accelerate's FSDP2, where
-no single GPU holds it. Then a block is whole only while it computes. What is stored is whole."""
+"""A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job, where a
+block is whole only while it computes. What is stored of it is whole."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,22 +27,6 @@ class _Root(nn.Module):
 
     def forward(self, function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
-
-
-def place_model(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
-    """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
-    small steps vanish in bf16, also of a model that is only evaluated. Layer norms are always in
-    fp32: PyTorch's kernel on the CPU takes input in fp32 with no other parameters."""
-    frozen = torch.bfloat16 if precision == "bf16" else torch.float32
-    modules = (m for m in model.modules() if isinstance(m, nn.LayerNorm | nn.GroupNorm))
-    norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}
-    for parameter in model.parameters():
-        is_whole = parameter.requires_grad or id(parameter) in norms
-        parameter.data = parameter.data.to(device, torch.float32 if is_whole else frozen)
-    # Buffers (rotary frequencies) stay in fp32: positions would lose precision in bf16.
-    for buffer in model.buffers():
-        buffer.data = buffer.data.to(device)
-    return model
 
 
 _roots: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()

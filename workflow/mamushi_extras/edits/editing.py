@@ -16,9 +16,9 @@ model gold lacks the share
     sum <h, sign(g) - sign(g_S)>  /  sum <h, sign(g)>,
 
 the sums over both ends of the training, base and start, with gradients of a linear map of the last
-states. h and the gain are of ``unseen`` forget texts, of the other section: what the start gains on
-its own texts no other text loses. Where there are none, they are of F. Neglected: that gold is
-elsewhere than the start on its way, and all other parameters.
+states. h and the gain are of F, or of the forget texts of the other section where the start has
+learned those less: what it gains on texts that it was trained on no other text loses. Neglected:
+that gold is elsewhere than the start on its way, and all other parameters.
 """
 
 from __future__ import annotations
@@ -124,20 +124,20 @@ def make_edit(
     places = [read_places(model, of, most, **options) for of in texts]
     edits, sizes = fit(texts, places), [len(of.tokens) / of.share for of in places]
     if len(unseen):
+        texts.append(unseen)
         others = read_places(model, unseen, CHOOSING, **options)
-        places += [others._replace(folds=torch.full_like(others.folds, FOLDS))]
-    few, gold = [of.sample(CHOOSING) for of in places], None
-    judged = few[1]
+        places.append(others._replace(folds=torch.full_like(others.folds, FOLDS)))
+    few, judged, gold_rise = [of.sample(CHOOSING) for of in places], 1, None
     if base is not None:
-        opened, texts = base(), [*texts, unseen][: len(few)]
-        of_base = [read_places(opened, of, CHOOSING, **options) for of in texts]
-        ends = [
-            [read_slope(of_model, of, options["accelerator"]) for of in of_texts]
-            for of_model, of_texts in ((opened, of_base), (model, few))
-        ]
-        row, gold = estimate_gold_rise(ends, sizes[0] / sum(sizes))
-        judged = few[row]
-    return choose_edit(model, few[0], judged, gold, edits, settings, options["accelerator"])
+        opened, slopes = base(), list[list[tuple[float, Tensor]]]()
+        # The same places as of the start: a gain is a difference at each.
+        pairs = zip(texts, (most, most, CHOOSING), strict=False)
+        of_base = [read_places(opened, *pair, **options).sample(CHOOSING) for pair in pairs]
+        for end, of_texts in ((opened, of_base), (model, few)):
+            slopes.append([read_slope(end, of, options["accelerator"]) for of in of_texts])
+        judged, gold_rise = estimate_gold_rise(slopes[0], slopes[1], sizes[0] / sum(sizes))
+    how = edits, settings, options["accelerator"]
+    return choose_edit(model, few[0], few[judged], gold_rise, *how)
 
 
 def read_slope(
@@ -160,21 +160,21 @@ def read_slope(
 
 
 def estimate_gold_rise(
-    ends: Sequence[Sequence[tuple[float, Tensor]]], share: float
+    base: Sequence[tuple[float, Tensor]], start: Sequence[tuple[float, Tensor]], share: float
 ) -> tuple[int, float]:
     """Return which of several forget texts the start has learned least, and how far gold's NLL on
-    them is above the start's, in nats: by NLL and gradients of the base model and of the start, of
-    remaining texts, which are this ``share`` of all tokens, of those to forget, and of others."""
-    base, start = ends
-    gains = {row: base[row][0] - start[row][0] for row in range(1, len(base))}
-    row = min(gains, key=lambda row: gains[row])
+    them is above the start's, in nats. Of the base model and the start are given NLL and gradient
+    of remaining texts, which are this ``share`` of all tokens, of those to forget, and of others.
+    """
+    gains = [of_base[0] - of_start[0] for of_base, of_start in zip(base, start, strict=True)]
+    judged = min(range(1, len(gains)), key=gains.__getitem__)
     lost = total = 0.0
-    for slopes in ends:
-        remaining, selected, judged = (slopes[of][1] for of in (0, 1, row))
+    for slopes in (base, start):
+        remaining, selected, of_judged = (slopes[row][1] for row in (0, 1, judged))
         mixed = (share * remaining + (1 - share) * selected).sign()
-        total += float((judged * mixed).sum())
-        lost += float((judged * (mixed - remaining.sign())).sum())
-    return row, gains[row] * max(lost, 0.0) / total if total > 0 else 0.0
+        total += float((of_judged * mixed).sum())
+        lost += float((of_judged * (mixed - remaining.sign())).sum())
+    return judged, gains[judged] * max(lost, 0.0) / total if total > 0 else 0.0
 
 
 def unselected(forget: TokenSet, selected: TokenSet) -> TokenSet:
