@@ -1,7 +1,7 @@
 """What jobs ask for: memory, minutes, GPUs and threads, by configuration, wildcards and attempt.
 
-It grows with the attempt, so that a job that ran out of something gets more of it. The minutes of
-language models are twice what the plan expects, and some for a slow start.
+It grows with the attempt. Minutes with a language model are 15 and twice ``forecast.gpu_seconds``.
+Where a GPU is, by partition and type, the profile says: under ``on_gpu`` of its ``set-resources``.
 """
 
 import math

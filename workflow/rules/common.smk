@@ -104,8 +104,7 @@ def settings(stage, *names, **fixed):
 
 def trained_files(arm, is_kept=config["keep_checkpoints"]):
     """Outputs of a job that trains `arm`. Where its tensors are not kept, they are deleted when all
-    that reads them is there, and the job measures the model itself: see `evaluation_of`.
-    """
+    that reads them is there, and the job measures the model: see `evaluation_of`."""
     kinds = {"tensors": paths.TRAINED, "log_table": paths.TRAIN_LOG, "card": paths.CARD}
     kinds |= {"perplexity": paths.PERPLEXITY, "nll": paths.NLL}
     files = {kind: path.replace("{arm}", arm) for kind, path in kinds.items()}

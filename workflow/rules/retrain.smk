@@ -1,4 +1,5 @@
-# A fresh base model, fine-tuned on the inference section less what a removal list names.
+# A fresh base model, fine-tuned by `finetune` of stages/train.py on the inference section less a removal
+# list, see config/arms.py. Log, card, perplexity and NLL stay; tensors do with `keep_checkpoints`.
 rule retrain:
     input:
         **arm_files("model_card", "tokens", "removal", "spans", arm=arms.RETRAINED),
@@ -11,7 +12,7 @@ rule retrain:
         "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
-        **on_gpu("retrain"),
+        **on_gpu("retrain"),  # mamushi_cluster/resources.py
     params:
         settings=settings("finetune", *CELL, role="retrained"),
         evaluation=evaluation_of(arms.RETRAINED),

@@ -1,5 +1,4 @@
-"""Find what a score follows beside the domain: a text's length, copies, the labels it came with,
-and the other columns of its table. Intervals are 95%."""
+"""Find what scores follow beside the domain: length, copies, labels, columns; intervals of 95%."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

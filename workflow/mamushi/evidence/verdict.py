@@ -1,6 +1,7 @@
 """The verdict: whether a budget can rest on the scores of a run, and what to do with a list.
 
-First the thresholds, then what is measured, how it is judged, and at the end the words for it.
+First the thresholds, then what is measured, how it is judged, and at the end the words for it. More
+thresholds: ``FOLLOWED`` and ``FEWEST`` of ``confounds``, ``dependence.SURE``, ``DELONG_FACTOR``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -189,10 +190,10 @@ def judge_list(
     """Return what to do with a list of ``removed`` texts, for its manifest: the ``judgement`` has
     ``act``, a key of ``ADVICE_WORDS``, and words on the ranking and the list.
 
-    ``separates`` is its ``separation``, ``also_retain`` as ``share_bound`` has it. ``compared``
-    says why it is a comparison, ``reason`` why its scores carry no verdict, ``texts`` how these
-    depend on each other, ``unit`` what is listed, and ``holds`` what a list holds, where that is
-    said in other words.
+    ``separates`` is its ``separation``, ``stability`` the summary of ``ranking.stability_columns``
+    at its budget, ``also_retain`` its ``share_bound``. ``compared`` says why it is a comparison,
+    ``reason`` why its scores carry no verdict, ``texts`` how these depend on each other, ``unit``
+    what is listed, and ``holds`` what a list holds, where that is said in other words.
     """
     value, low, matched_low = (separates[name] for name in ("auc", "auc_low", "matched_low"))
     if texts is not None:

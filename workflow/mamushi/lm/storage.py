@@ -93,7 +93,7 @@ def overlay(path: str | Path, model: PreTrainedModel) -> Callable[[PreTrainedMod
 @dataclass(frozen=True)
 class Checkpoint:
     """Where the state of a training is kept, every so many ``seconds``; its ``fingerprint`` names
-    everything that the run depends on."""
+    all that the run depends on. A job has ``stages._models.checkpoint_of``: CARD.state."""
 
     path: Path
     fingerprint: str

@@ -83,8 +83,8 @@ class Stage:
         return parameters
 
     def settings_text(self, config: Mapping[str, Any], **wildcards: Any) -> str:
-        """Return the settings of a job with these wildcards, and the identity of its code, as the
-        one text that is compared and handed over."""
+        """Return the settings of a job with these wildcards, and the identity of its code, as one
+        text: the parameter ``settings`` of a rule, by which Snakemake sees what has changed."""
         settings, name = self.settings.of(config, **wildcards), self.function.__name__
         modules = [*getattr(settings, "rooms", ())]
         if settings.PLUGIN:

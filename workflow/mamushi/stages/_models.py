@@ -94,7 +94,8 @@ def open_arm(
 
 
 def checkpoint_of(card: Path, job: Job) -> Checkpoint:
-    """Return from where a job's training goes on if it is killed: a file beside its card."""
+    """Return from where a job's training goes on if it is killed: a file beside its card, until
+    ``finish_training`` deletes it."""
     from mamushi.lm.storage import Checkpoint
 
     state, seconds = card.with_name(f"{card.name}.state"), float(job.execution.checkpoint_seconds)
@@ -106,8 +107,7 @@ def finish_training(
 ) -> None:
     """Write the step log of a training, and its card. Measure the ``model`` of these files as the
     stage ``evaluate`` does, if the job has settings for that, and then delete the state to go on
-    from: where measuring fails, Snakemake deletes the model as well, and the next attempt goes on.
-    """
+    from: where measuring fails, Snakemake deletes the model too, and the next attempt goes on."""
     from accelerate import PartialState
 
     files = job.files

@@ -71,7 +71,7 @@ def evidence(config: Config) -> Needs:
     return [*files, *(paths.PREDICTED.format(**cell) for cell in predicted)], settings
 
 
-# Where the room `effects` is, its entries of the same names take the places of the first two.
+# Written by `publish` of publish.py. Those of `effects/stages.py` take the places of the first two.
 TABLES = {
     "tables": Published(
         "Tables",

@@ -1,7 +1,7 @@
 """Rank a corpus that nobody labelled: a posterior of each text, and what a list of the first holds.
 
-Scores are of examples against the corpus, cross-fitted. A copy of an example in the corpus is of
-the domain for certain and comes first, but not a hit of a blocklist; wanted texts are in no list.
+Rows are those of ``like``, scores a selector's: of examples against the corpus, cross-fitted. First
+come certain texts, copies of examples but no hits of a blocklist; wanted texts are in no list.
 """
 
 from collections.abc import Collection, Mapping
