@@ -28,8 +28,9 @@ def test_both_rankings_are_made_of_one_measurement_and_none_is_refitted(
     # Of random and the ratio's selector alone.
     assert done["refits"] == 2
     assert snakemake.would_run(tmp_path, targets=targets, change=GRID) == {}
-    change = {**GRID, "influence": {"points": 2}}
-    assert {*snakemake.look(tmp_path, targets=["all"], change=change)["begin"]} == {"influence"}
+    for key in ("points", "batches", "targets"):
+        change = {**GRID, "influence": {key: 2}}
+        assert snakemake.look(tmp_path, targets=["all"], change=change)["begin"] == ["influence"]
 
 
 def test_one_twin_serves_all_budgets_and_a_judge_has_its_own(
@@ -42,6 +43,8 @@ def test_one_twin_serves_all_budgets_and_a_judge_has_its_own(
     done = snakemake.finish(tmp_path, targets=["all"], change=change)
     assert (done["cross_entropy"], done["measured_scores"], done["token_scores"]) == (1, 1, 1)
     assert (done["retrain"], done["refits"]) == (4, 1)
+    more = {**change, "cross_entropy": {"folds": 3}}
+    assert snakemake.look(tmp_path, targets=["all"], change=more)["begin"] == ["cross_entropy"]
     # Of a judge that no texts have contaminated, too: its model, its twin, and one ranking more.
     change["selectors"] = {"judged": {"kind": "cross_entropy", "judge": "ours"}}
     change["grid"] = {**axes, "selectors": [*names, "judged"]}
