@@ -37,7 +37,7 @@ def explained(function, *args):
 
 config.update(explained(complete, config))
 if workflow.is_main_process:
-    explained(record.require_forced, config, sys.argv)
+    explained(record.require_forcerun, config, sys.argv)
 if file := os.environ.get(hooks.CONFIG_TO):
     write_json(file, config)
 

@@ -82,7 +82,7 @@ def _clean_texts(raw: Raw, max_characters: int) -> Cells:
 
 
 def _duplicates(raw: Raw, rows: Rows, copies: Duplicates) -> pa.Table:
-    """Return the table of duplicates that are listed. ``copies`` are of ``rows``, (n,)."""
+    """Return the table ``duplicates``: the dropped copies among ``rows`` (n,), and why."""
     gone = (copies.reasons != "") & ~raw.unlisted(rows)
     ids, reasons, chosen = to_arrow(raw.ids), copies.reasons[gone], np.zeros(len(raw.ids), bool)
     chosen[rows[gone]] = True

@@ -14,7 +14,8 @@ from mamushi_curate.commands import init
 
 
 def run(*, configfile: _run.Files = None) -> tuple[int, Any]:
-    """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.run_configs``."""
+    """Print the mistakes of a configuration. Return 1 if there is one, else 0, and what was found.
+    Raises ``UserError`` as ``_run.run_configs``."""
     files = _run.run_configs(configfile)
     seen: dict[str, str] = {}
     mistakes = [*dict.fromkeys(_mistakes(files, seen))]

@@ -47,14 +47,14 @@ def run(
             print(done.stdout.strip(), file=sys.stderr)
             raise UserError("the dry run failed", do="see what Snakemake said above")
         config = read_json(file.name)
-    jobs = read(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
+    jobs = parse_jobs(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
     plan = sum_jobs(jobs, config)
     print(plan_text(plan))
     return 0, plan
 
 
-def read(said: str, *, has_gpus: bool) -> list[Job]:
-    """Return the jobs of a dry run, by its words. A target is no job, and has no log."""
+def parse_jobs(said: str, *, has_gpus: bool) -> list[Job]:
+    """Return the jobs that a dry run of Snakemake printed, without targets, which have no log."""
     jobs = []
     for rule, lines in JOB.findall(said):
         about = dict(line.strip().split(": ", 1) for line in lines.splitlines())

@@ -38,7 +38,7 @@ class Cohort:
         return {"dataset": self.dataset, "model": self.model}
 
     def files(self, pattern: str, **wildcards: str) -> list[Path]:
-        """Return the path of each seed, by further ``wildcards`` of the pattern."""
+        """Return a path for each seed: the pattern with its seed and the other ``wildcards``."""
         wildcards |= self.cell
         return [paths.under(self.root, pattern, seed=s, **wildcards) for s in self.seeds]
 

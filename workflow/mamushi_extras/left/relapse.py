@@ -38,7 +38,7 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
         method = arms.RETRAINING if name == RETRAINING_SOURCE else name
-        arm = arms.unlearned(method, selector, beta)
+        arm = arms.unlearned_arm(method, selector, beta)
         nll, relearned = _curves(cohort, arm), _relearned(cohort, arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))

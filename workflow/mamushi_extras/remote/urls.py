@@ -202,7 +202,7 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
 
 @contextlib.contextmanager
 def _explain_errors(url: str) -> Iterator[None]:
-    """Call what a library raises by its name: its words may have the whole URL in them."""
+    """Replace a library's exception by a ``UserError`` without the URL, which may hold secrets."""
     try:
         yield
     except (UserError, ImportError):
