@@ -59,8 +59,9 @@ class Size(NamedTuple):
         embedding nor head."""
         return min(count, self.layers) * (self.multiplied - self.embedding) // self.layers
 
-    def trained(self, training: Mapping[str, Any]) -> int:
-        """Return how many ``training`` trains; see ``mamushi.lm.parameters.freeze``."""
+    def n_trained(self, training: Mapping[str, Any]) -> int:
+        """Return how many parameters ``training`` trains, as ``mamushi.lm.parameters.freeze``
+        does."""
         if training["method"] == "full":
             return self.parameters
         if training["method"] == "lora":
@@ -236,7 +237,7 @@ def training_flop(size: Size, training: Mapping[str, Any]) -> float:
     the gradient passes through to what lies before, and 2 more where it is trained."""
     method, tied = training["method"], size.tied
     inputs = training["train_input_embedding"] or (tied and training["train_output_head"])
-    weights, through = size.trained(training), size.multiplied
+    weights, through = size.n_trained(training), size.multiplied
     if method == "partial" and not inputs:
         # Down to the first trained block.
         through = size.blocks(training["trained_blocks"]) + size.embedding

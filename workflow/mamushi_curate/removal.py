@@ -112,7 +112,7 @@ class Removal:
         """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
         return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
 
-    def exported(self) -> list[str]:
+    def ids_with_copies(self) -> list[str]:
         """Return the ids by rank, each with its copies after it. Raises ``UserError`` for windows
         to cut, which are no texts."""
         if self.cuts_windows:

@@ -18,7 +18,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
 from mamushi.stages.measure import judged_files
 from mamushi.stages.models import model_files
-from mamushi.stages.publish import published
+from mamushi.stages.publish import all_tables
 from mamushi_cluster import hooks, record
 from mamushi_cluster.resources import JobResources
 
@@ -164,7 +164,7 @@ def figures_of(kind):
 
 def tables_of(category):
     """The result tables of a part of the report."""
-    every = [made.names for made in published().values() if made.category == category]
+    every = [made.names for made in all_tables().values() if made.category == category]
     return expand(paths.TABLE, table=[name for names in every for name in names])
 
 

@@ -120,14 +120,14 @@ def comparisons(config: Config) -> list[tuple[str, dict[str, Any]]]:
     return [*{"grid": config["grid"], **studies, **of_own}.items()]
 
 
-def used(config: Config, section: str) -> list[str]:
-    """Return the ``models`` that are asked for and those from which their retraining starts, or the
-    ``datasets`` that are and those that such models are pretrained on."""
+def names_in_use(config: Config, section: str) -> list[str]:
+    """Return the names of ``models`` that are asked for and those their retraining starts from, or
+    of ``datasets`` that are and those that such models are pretrained on."""
     names = [name for _, axes in comparisons(config) for name in axes[section]]
     if section == "models":
         names += filter(None, [config["models"][name].get("base") for name in names])
     else:
-        models = [config["models"][name] for name in used(config, "models")]
+        models = [config["models"][name] for name in names_in_use(config, "models")]
         names += [name for m in models for name in m.get("pretraining", {}).get("datasets", ())]
     return [*dict.fromkeys(names)]
 
@@ -153,7 +153,7 @@ def _check_names(config: Config) -> Iterator[str]:
 def _check_values(config: Config) -> Iterator[str]:
     """Check that there are models to be found, tokens enough in the cache, and a selector for the
     ratio that scores both domains."""
-    for name in used(config, "models"):
+    for name in names_in_use(config, "models"):
         model = config["models"][name]
         source = model.get("source")
         is_on_hub = re.fullmatch(r"\w[\w.-]*/[\w.-]+", source or "") and model["revision"]
@@ -171,7 +171,7 @@ def _check_values(config: Config) -> Iterator[str]:
 
 def _check_files(config: Config) -> Iterator[str]:
     """Check that the datasets that are used have their files, where a path is given."""
-    for name in used(config, "datasets"):
+    for name in names_in_use(config, "datasets"):
         for path in map(Path, files(config["datasets"][name])):
             # What the workflow fetches may not be there yet.
             if path.parts[0] != "results" and not path.is_file():

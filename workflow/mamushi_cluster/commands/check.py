@@ -26,7 +26,7 @@ def run(*, configfile: _run.Files = None) -> tuple[int, Any]:
 
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
-    from mamushi.config.complete import used
+    from mamushi.config.complete import names_in_use
 
     try:
         _run.fetch(files, refresh=True)
@@ -34,7 +34,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     except UserError as error:
         yield from str(error).splitlines()
         return
-    for name in used(config, "datasets"):
+    for name in names_in_use(config, "datasets"):
         settings = config["datasets"][name]
         if settings["kind"] != "table" or "screen" in settings["forget"]:
             continue

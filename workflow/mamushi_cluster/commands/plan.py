@@ -79,7 +79,7 @@ def sum_jobs(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
             job.wildcards.get("model", ""),
         )
         if job.rule in stays:
-            disk_gb = 4e-9 * model_size(config, name).trained(config["models"][name]["training"])
+            disk_gb = 4e-9 * model_size(config, name).n_trained(config["models"][name]["training"])
         hours, memory_gb = (seconds or 0.0) * job.gpus / 3600, job.memory_mb / 1000
         rows.append((job.rule, 1, int(seconds is None), seconds, hours, memory_gb, disk_gb, source))
     table = pd.DataFrame(rows, columns=["rule", *COLUMNS]).astype({"seconds": float})

@@ -77,7 +77,7 @@ class Cohort:
             values.append(table[column].take(pc.index_in(ids, table["id"])).to_numpy())
         return np.array(values)
 
-    def listed(self, ids: Any, selector: str, beta: str) -> NDArray[np.bool_]:
+    def is_listed(self, ids: Any, selector: str, beta: str) -> NDArray[np.bool_]:
         """Tell which of ``ids`` are in the removal list of each seed (S, len(ids))."""
         files = self.files(paths.REMOVAL, selector=selector, beta=beta)
         lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]

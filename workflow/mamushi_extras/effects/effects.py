@@ -190,7 +190,7 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll, on_list = cohort.nll(arms.retrained_arm(selector, budget)), None
         if selector in ranked:
-            on_list = cohort.listed(ids, selector, paths.beta(budget))
+            on_list = cohort.is_listed(ids, selector, paths.beta(budget))
         head = {**cohort.cell, "selector": selector, "beta": float(budget), "seeds": len(nll)}
         for domain, subgroup, value, rows in all_groups:
             row = {**head, "domain": domain, "subgroup": subgroup, "value": value}

@@ -172,7 +172,7 @@ def membership_rows(cohort: Cohort, names: Sequence[str]) -> Iterator[dict[str, 
         arm, scores = Arm.parse(name), attack_scores(name, means, ranked)
         sets = {"forget": np.tile(ranked, (seeds, 1))}
         if arm.selector and arm.beta:
-            listed = cohort.listed(texts["id"], arm.selector, arm.beta)
+            listed = cohort.is_listed(texts["id"], arm.selector, arm.beta)
             sets = {"removed": ranked & listed, "kept": ranked & ~listed}
         for (members, inside), attack, measure in product(sets.items(), WHY_NOT, MEASURES):
             # Seeds may remove other numbers of texts: the least of them.

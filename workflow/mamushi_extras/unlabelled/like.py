@@ -69,7 +69,7 @@ class CorpusRows(Raw):
         forget[wanted], roles[wanted] = False, WANTED
         return replace(self, forget=forget, labels={**labels, GIVEN: roles.tolist()})
 
-    def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
+    def unlisted_rows(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows are not of the corpus."""
         return np.array([self.labels[GIVEN][row] is not None for row in rows.tolist()], dtype=bool)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from mamushi.config.complete import used
+from mamushi.config.complete import names_in_use
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.sources import is_unlabelled
 
@@ -66,7 +66,7 @@ def removal_list(removal: Any) -> Any:
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each dataset whose ``windows`` contradict its other settings."""
-    for name in used(full, "datasets"):
+    for name in names_in_use(full, "datasets"):
         dataset, at = full["datasets"][name], f"datasets.{name}.windows"
         if (windows := dataset["windows"]) is None:
             continue
