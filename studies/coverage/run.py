@@ -271,7 +271,7 @@ def ask(wrong: float, rng: Rng) -> Results:
     strata = of_texts.groupby(codes).agg({"texts": "sum", "likely": "mean", "listed": "first"})
     read = auditing.draw_sample(codes, auditing.allocate(strata, 100), rng)
     said = domain[read] ^ (rng.random((2, len(read))) < wrong)
-    merged = auditing.merge(pd.DataFrame(np.where(said.T, YES, NO)), 2)
+    merged = auditing.agreed_answers(pd.DataFrame(np.where(said.T, YES, NO)), 2)
     every = (merged.notna(), merged == YES, merged == auditing.UNSURE)
     answers = np.array([np.bincount(codes[read], which, len(strata)) for which in every])
     told = auditing.estimate(strata, answers, rng)

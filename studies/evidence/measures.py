@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class Measured:
         names = [BETA0, GOLD, *(f"{name}/whole" for name in self.family.baselines())]
         for name in self.family.selectors():
             for list_name in self.lists(name):
-                names += [arms.retrained(list_name, beta) for beta in self.family.budgets]
+                names += [arms.retrained_arm(list_name, beta) for beta in self.family.budgets]
         return [
             a
             for a in names
@@ -84,7 +84,7 @@ class Measured:
         if selector in (GOLD, BETA0):
             return self.of_arms([selector], measure)
         lists = self.lists(selector)
-        return self.of_arms([arms.retrained(s, beta) for s in lists for beta in budgets], measure)
+        return self.of_arms([arms.retrained_arm(s, b) for s in lists for b in budgets], measure)
 
     def of_arms(self, names: Sequence[str], measure: str) -> Doubles:
         """NLL of the held-out texts (S, n), mean over arms; for ``deep`` without word frequencies,
@@ -135,7 +135,7 @@ class Measured:
         levels = []
         for list_name in lists:
             names = {
-                arms.retrained(list_name, beta): weight for beta, weight in pool.weights.items()
+                arms.retrained_arm(list_name, beta): weight for beta, weight in pool.weights.items()
             }
             if all(self._trains(seed, name) for seed in self.seeds for name in names):
                 levels.append(sum(w * self._level(measure, name) for name, w in names.items()))
@@ -163,7 +163,7 @@ class Measured:
     def sad(self, selector: str, budgets: Iterable[float]) -> Doubles:
         """SAD (S,), mean over budgets and lists."""
         gold = self.perplexity(GOLD).T
-        names = [arms.retrained(s, beta) for s in self.lists(selector) for beta in budgets]
+        names = [arms.retrained_arm(s, beta) for s in self.lists(selector) for beta in budgets]
         return np.mean([sad(*self.perplexity(name).T, *gold) for name in names], axis=0)
 
     def placements(self, selector: str) -> list[tuple[Doubles, Doubles]]:
@@ -178,7 +178,7 @@ class Measured:
         there (seeds, budgets); by retraining or by an unlearner from beta 0."""
         start, gold = self.perplexity(BETA0), self.perplexity(GOLD)
         whole = gold if by == RETRAINING else self.perplexity(f"{by}/whole")
-        arm_of = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
+        arm_of = arms.retrained_arm if by == RETRAINING else partial(arms.unlearned_arm, by)
         lists = [s for s in self.lists(selector) if self._curve(s, arm_of)]
         if not lists:
             raise Absent(f"not trained: {by} of {selector}")

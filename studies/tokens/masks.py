@@ -36,7 +36,7 @@ from mamushi.registry import plugin
 from mamushi.running.machine import limit_threads
 from mamushi.running.progress import Progress
 from mamushi_extras.effects.contrasts import interval
-from mamushi_extras.evidence.unigram import log_ratio, token_counts, vocabulary
+from mamushi_extras.evidence.unigram import log_ratio, token_counts, vocabulary_size
 from mamushi_extras.left.relearning import choose_texts, relearn
 from studies.lib.cells import EXECUTION, Cell, arguments, tuned
 from studies.lib.report import Report
@@ -85,7 +85,7 @@ class Questions:
         self.cell, self.held = cell, cell.texts(EVALUATION)
         self.tokenizer = open_tokenizer(cell.base)
         apart = cell.texts("contamination")
-        both = token_counts(apart, vocabulary(cell.ranked, apart))
+        both = token_counts(apart, vocabulary_size(cell.ranked, apart))
         self.ratio = log_ratio(both, plugin("selector", "token_unigram").defaults["prior"])
 
     def __call__(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:

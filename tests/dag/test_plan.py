@@ -60,7 +60,7 @@ def test_what_jobs_ask_for_is_more_than_what_they_need(tmp_path: Path) -> None:
         assert minutes <= 16 + 2.5 * seconds / 60, (rule, model)
         # Weights, what is trained in fp32, and the checkpoint while it is written.
         size = model_size(config, model)
-        needed = 2 * size.parameters + 16 * size.trained(config["models"][model]["training"])
+        needed = 2 * size.parameters + 16 * size.n_trained(config["models"][model]["training"])
         assert int(amounts["mem_mb"]) * 1e6 > needed + 8e9, (rule, model)
         on_gpu += 1
     # An endpoint, its perplexity, a retrained model and the embeddings of three models.

@@ -56,7 +56,7 @@ def test_tokens_are_unlearned_as_texts_are(selector: str, folder: Path) -> None:
         (unlearner, selector) for unlearner in ("retraining", UNLEARNER) for selector in SELECTORS
     }
     rows = read_table(folder / paths.SPANS.format(**CELL, selector=selector), schemas.SPANS)
-    arm = arms.unlearned(UNLEARNER, selector, CELL["beta"])
+    arm = arms.unlearned_arm(UNLEARNER, selector, CELL["beta"])
     card = read_json(folder / paths.CARD.format(**CELL, arm=arm))
     # As many tokens as in the spans, of all texts that have any, and those are forget texts.
     spans = rows.to_pylist()

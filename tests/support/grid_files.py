@@ -56,7 +56,7 @@ def write_results(root: Path, grid: Mapping[str, Any]) -> None:
                 score=[-float(i) for i in range(N_FORGET + 1)],
             )
             for budget in grid["budgets"]:
-                arm = {**run, "arm": arms.retrained(selector, budget)}
+                arm = {**run, "arm": arms.retrained_arm(selector, budget)}
                 write_perplexity(
                     paths.under(root, paths.PERPLEXITY, **arm), *levels(run, selector, budget)
                 )

@@ -34,7 +34,7 @@ CONFIG: dict[str, Any] = grid.CONFIG | {
 SAVING = {**CONFIG, "execution": {"checkpoint_seconds": 0}}
 CELL, BUDGET = {"dataset": grid.DATASET, "model": grid.MODEL, "seed": 0}, 0.5
 RETRAINED = [
-    pattern.format(**CELL, arm=arms.retrained(selector, BUDGET))
+    pattern.format(**CELL, arm=arms.retrained_arm(selector, BUDGET))
     for selector in CONFIG["grid"]["selectors"]
     for pattern in (paths.PERPLEXITY, paths.CARD)
 ]
@@ -83,7 +83,7 @@ class Scene:
     def state(self, job: cluster.Job) -> Path:
         """The checkpoint of a job that retrains."""
         selector = next(name for name in CONFIG["grid"]["selectors"] if name in job.wildcards)
-        card = paths.CARD.format(**CELL, arm=arms.retrained(selector, BUDGET))
+        card = paths.CARD.format(**CELL, arm=arms.retrained_arm(selector, BUDGET))
         return Path(f"{self.folder / card}.state")
 
     def saved_times(self, job: cluster.Job) -> list[float]:

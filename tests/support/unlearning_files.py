@@ -89,13 +89,13 @@ def write_runs(
                 removed = int(beta * N_FORGET)
                 card = {"removed": removed, "steps": (N_FORGET + N_RETAIN - removed) * 2}
                 ends = level(height(run, "retraining", selector, beta), beta)
-                write(run, arms.retrained(selector, beta), ends, card)
+                write(run, arms.retrained_arm(selector, beta), ends, card)
             for unlearner in axes["unlearners"]:
                 budgets = sorted([*axes["budgets"], *added])
                 for beta in budgets:
                     card = {"removed": int(beta * N_FORGET), "steps": int(beta * 100)}
                     ends = level(height(run, unlearner, selector, beta), beta)
-                    arm = arms.unlearned(unlearner, selector, beta)
+                    arm = arms.unlearned_arm(unlearner, selector, beta)
                     write(run, arm, ends, card | {"stopped_at": stopped_at})
         for unlearner in axes["unlearners"]:
             whole = {"removed": N_FORGET, "steps": 100, "stopped_at": None}

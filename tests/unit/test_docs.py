@@ -24,7 +24,7 @@ from mamushi import cli, registry
 from mamushi.config.sections import Configuration, with_rooms
 from mamushi.selection.pool import Pool
 from mamushi.selection.scores import rank_forget
-from mamushi.stages.publish import published
+from mamushi.stages.publish import all_tables
 from mamushi.unlearning.objective import Nll
 from tests.support.pages import PAGES, module_of
 from tests.support.score_files import write_scores
@@ -85,7 +85,7 @@ def check_targets(names: set[str]) -> None:
     files = [*ROOT.glob("workflow/**/*.smk"), ROOT / "workflow/Snakefile"]
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     rules = {*re.findall(r"^(?:use )?rule (?:\w+ as )?(\w+)(?::| with:)", text, re.M)}
-    assert names <= rules | {*published()}
+    assert names <= rules | {*all_tables()}
 
 
 def check_python(command: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,8 +31,8 @@ def test_help_imports_nothing_heavy() -> None:
         "from mamushi.cli import main\n"
         "for line in sys.argv[1:]:\n"
         "    assert main([*line.split(), '--help']) == 0\n"
-        "from mamushi.registry import readers_of\n"
-        f"assert len(readers_of({READ_BY_ROOMS})) == 3"
+        "from mamushi.registry import reading_modules\n"
+        f"assert len(reading_modules({READ_BY_ROOMS})) == 3"
     )
     assert not HEAVY & {*loaded_by(program, *commands())}
     assert len(loaded_by(program, "")) < PYTHON_ALONE

@@ -32,7 +32,7 @@ def other_examples(path: object, of: object) -> UserError:
 
 @contextlib.contextmanager
 def located(place: object) -> Iterator[None]:
-    """Note on what another library raises in the block where that was: a file, or a row of one."""
+    """Add a ``place``, a file or its row, as a note to exceptions raised in the block."""
     try:
         yield
     except Exception as error:
@@ -63,6 +63,6 @@ def suggestion(wrong: object, names: Iterable[object]) -> str:
 
 
 def choices(wrong: object, names: Iterable[str]) -> str:
-    """Return what a wrong name may have meant, and all names that there are."""
+    """Return a hint for a message: the name that was probably meant, and all known names."""
     words = sorted(names)
     return f"{suggestion(wrong, words)} known are: {', '.join(words)}".removeprefix("; ").strip()

@@ -151,7 +151,7 @@ def plugin_settings(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _rooms() -> list[ModuleType]:
-    """Return the modules ``adds`` of all rooms beside the core."""
+    """Return the module ``adds`` of every room, a package of additions beside the core."""
     return [import_file(path) for path in find_files("mamushi_*/*/adds.py")]
 
 
@@ -160,8 +160,8 @@ def additions(point: str) -> list[Any]:
     return [getattr(module, point) for module in _rooms() if hasattr(module, point)]
 
 
-def readers_of(*datasets: Mapping[str, Any]) -> list[str]:
-    """Return the names of the modules of rooms that take a step in reading any of some datasets:
-    they belong to the code of what is made of these."""
+def reading_modules(*datasets: Mapping[str, Any]) -> list[str]:
+    """Return the names of room modules with a step in reading any of these ``datasets``. Their code
+    counts as code of every file that is made from the texts."""
     readers = [module for module in _rooms() if hasattr(module, "reading_steps")]
     return [module.__name__ for module in readers if any(map(module.reading_steps, datasets))]

@@ -59,8 +59,9 @@ class Size(NamedTuple):
         embedding nor head."""
         return min(count, self.layers) * (self.multiplied - self.embedding) // self.layers
 
-    def trained(self, training: Mapping[str, Any]) -> int:
-        """Return how many ``training`` trains; see ``mamushi.lm.parameters.freeze``."""
+    def n_trained(self, training: Mapping[str, Any]) -> int:
+        """Return how many parameters ``training`` trains, as ``mamushi.lm.parameters.freeze``
+        does."""
         if training["method"] == "full":
             return self.parameters
         if training["method"] == "lora":
@@ -117,7 +118,7 @@ def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, fl
     if definition.get("sizes"):
         return dict(definition["sizes"])
     about = PUBLISHED["datasets"].get(definition["kind"], {"forget": UNKNOWN_FORGET})
-    total = about.get("texts") or _raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
+    total = about.get("texts") or _raw_bytes(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
     shares = {"forget": about["forget"], "retain": 1 - about["forget"]}
     texts = {
         section: {domain: total * share * of_all for domain, of_all in shares.items()}
@@ -126,7 +127,7 @@ def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, fl
     return texts | ({"evaluation": about["evaluation"]} if "evaluation" in about else {})
 
 
-def _raw_size(dataset: Mapping[str, Any]) -> int:
+def _raw_bytes(dataset: Mapping[str, Any]) -> int:
     return sum(path.stat().st_size for path in map(Path, files(dataset)) if path.is_file())
 
 
@@ -136,7 +137,7 @@ def mean_tokens(config: Config, dataset: str, cut: float) -> float:
     if published := PUBLISHED["datasets"].get(definition["kind"]):
         return min(cut, float(published["tokens"]))
     texts = sum(sum(section.values()) for section in expected_texts(config, dataset).values())
-    return min(cut, (_raw_size(definition) / texts or BYTES_OF_A_TEXT) / BYTES_OF_A_TOKEN)
+    return min(cut, (_raw_bytes(definition) / texts or BYTES_OF_A_TEXT) / BYTES_OF_A_TOKEN)
 
 
 class Job(NamedTuple):
@@ -236,7 +237,7 @@ def training_flop(size: Size, training: Mapping[str, Any]) -> float:
     the gradient passes through to what lies before, and 2 more where it is trained."""
     method, tied = training["method"], size.tied
     inputs = training["train_input_embedding"] or (tied and training["train_output_head"])
-    weights, through = size.trained(training), size.multiplied
+    weights, through = size.n_trained(training), size.multiplied
     if method == "partial" and not inputs:
         # Down to the first trained block.
         through = size.blocks(training["trained_blocks"]) + size.embedding

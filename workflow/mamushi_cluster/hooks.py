@@ -108,11 +108,9 @@ def print_start_page(configfiles: Iterable[str | Path] = ()) -> None:
 
 def share(packages: str, **values: object) -> None:
     """Let the commands that this process starts find the package, its Python and how to run.
-
     ``packages`` is the folder of the package. ``values``, by the names of variables, have no effect
     on results and are therefore no parameters of rules. Through the environment, since
-    ``shell.prefix`` would reach into the rules of a workflow that imports this one.
-    """
+    ``shell.prefix`` would reach into the rules of a workflow that imports this one."""
     for name, folder in (("PYTHONPATH", packages), ("PATH", os.path.dirname(sys.executable))):
         entries = os.environ.get(name, "").split(os.pathsep)
         others = [entry for entry in entries if entry not in ("", folder)]

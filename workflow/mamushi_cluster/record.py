@@ -78,9 +78,9 @@ def date_back(config: Mapping[str, Any]) -> list[str]:
     return forced
 
 
-def require_forced(config: Mapping[str, Any], words: Sequence[str]) -> None:
-    """Raise ``UserError`` for the first file that a command of Snakemake, of these words, has to
-    force and does not."""
+def require_forcerun(config: Mapping[str, Any], words: Sequence[str]) -> None:
+    """Raise ``UserError`` if a file has to be made again only because of the configuration, and the
+    words of Snakemake's command line lack ``--forcerun``."""
     if (forced := date_back(config)) and not {"--forcerun", "-R"} & {*words}:
         do = "run mamushi rank again, or mamushi run in the place of snakemake, or delete it"
         raise UserError("was ranked under another configuration", where=forced[0], do=do)

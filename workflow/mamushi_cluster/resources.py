@@ -30,7 +30,7 @@ def _scaled_by_attempt(need: Callable[[Any], float]) -> Resource:
 
 
 class JobResources:
-    """The resources of the jobs of a configuration, and of what a profile sets by rule."""
+    """The resources of a configuration's jobs. ``of_profile`` has what a profile sets by rule."""
 
     def __init__(self, config: Config, of_profile: Mapping[str, Mapping[str, Any]]) -> None:
         self.config, models, of_gpus = config, config["models"], of_profile.get("on_gpu", {})
@@ -50,8 +50,8 @@ class JobResources:
         self.rank_memory = _scaled_by_attempt(self._ranking_megabytes)
 
     def on_gpu(self, work: str, **others: Any) -> dict[str, Any]:
-        """Return what a job with a language model asks for, or ``others`` instead: GPUs, memory,
-        minutes of its ``work``, and what the profile sets for ``on_gpu``, as SLURM's partition."""
+        """Return what a job with a language model asks for: GPUs, memory, minutes of the rule
+        ``work``, and what the profile sets for ``on_gpu``. Entries of ``others`` replace these."""
         gpus = (lambda wildcards: self.several.get(wildcards.model, 1)) if self.several else 1
         mine = {"gpu": gpus, "mem_mb": _scaled_by_attempt(self._model_megabytes)}
         return {**self.of_gpus, **mine, "runtime": self.minutes(work), **others}
@@ -61,25 +61,25 @@ class JobResources:
         return (lambda job: 1 if job.model in self.tiny else large) if self.tiny else large
 
     def minutes(self, rule: str) -> Resource:
-        """Return the minutes of a rule: 15, and twice what the plan expects of its work."""
+        """Return the minutes of a rule's jobs: 15, and twice what the plan expects of its work."""
 
-        def need(job: Any) -> float:
+        def minutes_needed(job: Any) -> float:
             if job.model in self.tiny:
                 return 15 + TINY_MINUTES * self._millions(job)
             at = ((name, getattr(job, name)) for name in WILDCARDS if hasattr(job, name))
             return 15 + 2 / 60 * (self._seconds(rule, self._has_counts(job), *at) or 0.0)
 
-        return _scaled_by_attempt(need)
+        return _scaled_by_attempt(minutes_needed)
 
     def amount(self, small: float, large: float | None = None, texts: float = 0) -> Resource:
-        """Return megabytes or minutes: ``small``, of a job with a model that is not tiny ``large``,
-        and ``texts`` for every million texts of the dataset."""
+        """Return megabytes or minutes: ``small`` or, if given and the job's model is not tiny,
+        ``large``, plus ``texts`` for every million texts of the dataset."""
 
-        def need(job: Any) -> float:
+        def amount_needed(job: Any) -> float:
             start = small if large is None or job.model in self.tiny else large
             return start + texts * self._millions(job)
 
-        return _scaled_by_attempt(need)
+        return _scaled_by_attempt(amount_needed)
 
     def _has_counts(self, job: Any) -> bool:
         """Return whether a job's texts are counted: they are when the job starts."""

@@ -53,8 +53,7 @@ one is named by --judge. What is stopped goes on with the same command."""
 
 class Pipeline:
     """The stages of a cell of a complete configuration, whose files lie in the folder ``root``.
-    Without a ``record`` of what is current (``mamushi.rank`` has a folder of its own), all is made.
-    """
+    Without a ``record`` of what is current, as in the folder of ``mamushi.rank``, all is made."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class Pipeline:
             self.want(paths.SPANS_MANIFEST, selector=name)
 
     def want_advice(self) -> None:
-        """Plan what is to be expected of lists of labelled texts: frontier and prediction."""
+        """Plan the files that predict a list's effects, frontier and prediction, if labelled."""
         if not self.is_corpus:
             self.want(paths.FRONTIER)
             if self.is_language_model:

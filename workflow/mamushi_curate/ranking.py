@@ -26,7 +26,7 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.lm import device
 from mamushi.registry import plugin
-from mamushi.running.machine import as_in_a_command
+from mamushi.running.machine import command_environment
 from mamushi_curate.commands import init
 from mamushi_curate.frames import IN_FRAME, Frame, texts_of, values_of, write_texts
 from mamushi_curate.pipeline import Pipeline
@@ -134,7 +134,7 @@ def _rank(config: dict[str, Any], folder: Any) -> Ranking:
     first, likely = Pipeline(complete(config), cell, root), None
     # The seed and the kernels of the rest of the process are left to it.
     settings = torch.random.fork_rng(devices=[]), device.deterministic(strict=False)
-    with as_in_a_command(gpu=True), settings[0], settings[1]:
+    with command_environment(gpu=True), settings[0], settings[1]:
         first.want(paths.EXAMPLES)
         first.make()
         counts = read_json(first.path(paths.DATA_CARD))["counts"]
@@ -195,13 +195,13 @@ class Ranking:
 
     @cached_property
     def advice(self) -> Mapping[str, Any]:
-        """Return how much to remove for half of what the removal of everything does, as `mamushi
+        """Return how much to remove for half of the effect of removing everything, as `mamushi
         advise --removal 0.5 --json` does: shares of the forget texts with their ``span`` and
         ``limit`` in words, or the reason why none is known. Raises ``UserError`` for a corpus."""
         if self.share is not None:
             raise UserError(NO_GOLD, where="advise", do="take the list at `likely`, or a budget")
         self._pipeline.want_advice()
-        with as_in_a_command():
+        with command_environment():
             self._pipeline.make()
         frontier, foreseen = advice.read_results(self._pipeline.root)
         rows = advice.advice(frontier, [("removal", 0.5)], foreseen)

@@ -112,7 +112,7 @@ class Removal:
         """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
         return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
 
-    def exported(self) -> list[str]:
+    def ids_with_copies(self) -> list[str]:
         """Return the ids by rank, each with its copies after it. Raises ``UserError`` for windows
         to cut, which are no texts."""
         if self.cuts_windows:
@@ -120,10 +120,9 @@ class Removal:
         return [name for listed, copies in self.copies.items() for name in (listed, *copies)]
 
     def with_options(self, options: Any, data: Path) -> Removal:
-        """Return the list by the options of `apply` through ``data``: by the column that was asked
-        for or ranked, of plain ids ``id``, with cells as asked for or read for the ranking. Raises
-        ``UserError`` where a column is not there, and where numbers of rows could be those of
-        another table."""
+        """Return the list with columns set for the table ``data``: as options of `apply` name them,
+        or as it was read for the ranking; plain ids are in ``id``. Raises ``UserError`` where a
+        column is missing, and where row numbers alone may be of another table."""
         source = self.source or {"column": "id", "text": None}
         # No windows are cut unseen.
         changed_texts = options.changed_texts and not self.cuts_windows

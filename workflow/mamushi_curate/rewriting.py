@@ -83,6 +83,7 @@ def rewrite(
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:
+    """Return the files of a folder not to copy: hidden ones, and parts of its table."""
     return [name for name in names if name[0] in "._" or tabular.is_part(Path(folder, name))]
 
 

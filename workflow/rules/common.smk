@@ -18,7 +18,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import described_selectors
 from mamushi.stages.measure import judged_files
 from mamushi.stages.models import model_files
-from mamushi.stages.publish import published
+from mamushi.stages.publish import all_tables
 from mamushi_cluster import hooks, record
 from mamushi_cluster.resources import JobResources
 
@@ -37,7 +37,7 @@ def explained(function, *args):
 
 config.update(explained(complete, config))
 if workflow.is_main_process:
-    explained(record.require_forced, config, sys.argv)
+    explained(record.require_forcerun, config, sys.argv)
 if file := os.environ.get(hooks.CONFIG_TO):
     write_json(file, config)
 
@@ -163,7 +163,7 @@ def figures_of(kind):
 
 def tables_of(category):
     """The result tables of a part of the report."""
-    every = [made.names for made in published().values() if made.category == category]
+    every = [made.names for made in all_tables().values() if made.category == category]
     return expand(paths.TABLE, table=[name for names in every for name in names])
 
 

@@ -1,6 +1,6 @@
 # What jobs have measured -> result tables: SAD against the gold-standard model, half-gap budgets, what
 # models say. `TABLES` in stages/tables.py, and in stages.py of rooms, names the module that makes each.
-for rule_name, made in published().items():
+for rule_name, made in all_tables().items():
 
     rule:
         name:
@@ -33,11 +33,11 @@ for rule_name, made in published().items():
 use rule tables as study_tables with:
     input:
         lambda wildcards: explained(
-            published()["tables"].needs, config, wildcards.study
+            all_tables()["tables"].needs, config, wildcards.study
         )[0],
     output:
         parquet=expand(
-            paths.STUDY_TABLE, table=published()["tables"].names, allow_missing=True
+            paths.STUDY_TABLE, table=all_tables()["tables"].names, allow_missing=True
         ),
     log:
         "results/logs/study_tables/{study}.log",

@@ -15,7 +15,7 @@ from mamushi.io import schemas
 from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json, write_json
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.audit.auditing import ONE_READER, merge
+from mamushi_extras.audit.auditing import ONE_READER, agreed_answers
 from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command, link
 
@@ -154,7 +154,7 @@ def test_the_majority_decides_and_a_tie_is_unsure() -> None:
     answers = {"one": "yyyuu", "two": "ynnnu", "three": "nun", "four": "y n  n"}
     words = {"y": "yes", "n": "no", "u": "unsure", " ": None}
     people = pd.DataFrame({who: pd.Series([*said]) for who, said in answers.items()}).map(words.get)
-    assert "".join(a[0] for a in merge(people[["one", "two", "three"]])) == "yunnu"
+    assert "".join(a[0] for a in agreed_answers(people[["one", "two", "three"]])) == "yunnu"
     # Of those that two have reached: what two more say than the other answer.
-    assert "".join(a[0] for a in merge(people, 2)) == "yunuu"
-    assert len(merge(people[["one"]], 2)) == 0
+    assert "".join(a[0] for a in agreed_answers(people, 2)) == "yunuu"
+    assert len(agreed_answers(people[["one"]], 2)) == 0

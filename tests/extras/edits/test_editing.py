@@ -131,7 +131,7 @@ def test_the_bias_is_the_log_of_the_chance_that_a_token_is_of_a_remaining_text()
     assert edited.edit.bias is not None
     expected = ratio_by_hand([*range(len(FORGET))], [*range(len(RETAIN))])
     np.testing.assert_allclose(edited.edit.bias.numpy(), expected, rtol=1e-5, atol=1e-6)
-    assert (edited.counts["strength"], edited.counts["temperature"]) == (0.3, 1.0)
+    assert (edited.card_entries["strength"], edited.card_entries["temperature"]) == (0.3, 1.0)
 
 
 @torch.no_grad()
@@ -196,7 +196,7 @@ def test_the_strength_is_the_largest_that_harms_little() -> None:
     assert [edited.forget_rise, edited.harm] == pytest.approx(within, rel=1e-4)
     assert edited_by("logit_bias", start, strength=0.1, harm=harm).edit.strength > 0.09
     # With no strength that is harmless enough it leaves the model as it is.
-    assert edited_by("logit_bias", start, harm=-1.0).counts["strength"] == 0
+    assert edited_by("logit_bias", start, harm=-1.0).card_entries["strength"] == 0
 
 
 @pytest.mark.parametrize("seed", [4, 10])
@@ -253,6 +253,6 @@ def test_the_same_bits_again_and_the_same_choice_by_other_batches(kind: str) -> 
     assert all(torch.equal(value, two.edit.state_dict()[name]) for name, value in tensors.items())
     assert one.harm == two.harm
     other = edited_by(kind, language_model, batch_tokens=20, **options)
-    assert other.counts["strength"] == one.counts["strength"]
+    assert other.card_entries["strength"] == one.card_entries["strength"]
     for name, value in other.edit.state_dict().items():
         torch.testing.assert_close(value, tensors[name], rtol=1e-3, atol=1e-3)

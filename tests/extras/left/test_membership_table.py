@@ -32,8 +32,8 @@ AXES: dict[str, Any] = {
 }
 LIST = {"selector": "random", "beta": "0.50"}
 RETRAINED, UNLEARNED = (
-    arms.retrained(*LIST.values()),
-    arms.unlearned("neggrad_plus", *LIST.values()),
+    arms.retrained_arm(*LIST.values()),
+    arms.unlearned_arm("neggrad_plus", *LIST.values()),
 )
 RANKED, HELD_OUT, TOKENS, MEMORY, NOISE = 40, 120, 10, 1.0, 0.05
 IDS = [f"i{n:02d}" for n in range(RANKED)] + [f"e{n:03d}" for n in range(HELD_OUT)]

@@ -89,8 +89,8 @@ def results(tmp_path: Path) -> Path:
         write_curve(gold, [80.0 + run["seed"], 65.0, 74.0], steps)
         for selector, values in (("random", [60.0, 10.0, 50.0]), ("mamushi", [20.0, 15.0, 18.0])):
             for arm in (
-                arms.unlearned("neggrad_plus", selector, 0.2),
-                arms.retrained(selector, 0.2),
+                arms.unlearned_arm("neggrad_plus", selector, 0.2),
+                arms.retrained_arm(selector, 0.2),
             ):
                 write_curve(paths.under(root, paths.RELEARNING, **run, arm=arm), values, steps)
                 write_texts(root, run, arm, KEPT[selector])
@@ -106,7 +106,7 @@ def collected(root: Path, settings: dict[str, Any] = SETTINGS) -> int:
 def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -> None:
     """Retrained models as well, of which half comes back to the start, where gold learns less."""
     for run in cells(GRID):
-        arm = arms.retrained("random", 0.2)
+        arm = arms.retrained_arm("random", 0.2)
         write_curve(paths.under(results, paths.RELEARNING, **run, arm=arm), [80, 40, 56], [0, 2, 1])
     grid = {**GRID, "models": ["small"], "selectors": ["random"], "seeds": seeds}
     assert collected(results, {**SETTINGS, "grid": grid}) == 0

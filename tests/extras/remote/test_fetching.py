@@ -13,7 +13,7 @@ import pytest
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi_extras.remote import urls
-from mamushi_extras.remote.urls import fetch_copy, local_path, receipt_path, unsigned
+from mamushi_extras.remote.urls import fetch_copy, local_path, receipt_path, unsigned_url
 from tests.support.servers import COMMIT, Hub, Site, serving
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(500))
@@ -45,7 +45,7 @@ def test_a_file_is_fetched_once_and_known_again(site: Site) -> None:
 def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"
-    assert unsigned(signed) == f"{url}?page=2"
+    assert unsigned_url(signed) == f"{url}?page=2"
     assert fetch_copy(signed) == local_path(f"{url}?page=2") != local_path(url)
     assert (f"/data/texts.csv?page=2&{SECRET}&se=2026", None) in site.asked
     assert "s3cret" not in "".join(p.read_text() for p in Path().rglob("*.json"))

@@ -19,7 +19,7 @@ from mamushi_extras.unlabelled import like
 from mamushi_extras.unlabelled.corpus import (
     NO_SAMPLE,
     Corpus,
-    list_words,
+    describe_list,
     manifest_of_corpus,
     read_corpus,
 )
@@ -187,7 +187,7 @@ def test_hits_of_a_blocklist_are_not_taken_at_their_word_and_an_answer_overrules
     assert corpus.posterior[hits & ~true].mean() < 0.5 < 0.7 < corpus.posterior[hits & true].mean()
     assert corpus.share() == NOTHING | {"reason": NO_SAMPLE}
     assert corpus.list_rates(100) == (NOTHING, NOTHING)
-    assert list_words(*corpus.list_rates(100)).startswith("an unknown share of it is of the domain")
+    assert describe_list(*corpus.list_rates(100)).startswith("an unknown share of it is of the")
     asked = rng.random(n) < 0.2
     wanted, hit = asked & ~true, np.where(asked, true, hits)
     again = replace(corpus, examples=hit, inside=~wanted, to_keep=wanted, answered=asked)

@@ -114,7 +114,7 @@ def test_of_windows_to_remove_whole_documents_go_with_their_copies(tmp_path: Pat
     rows = "".join(f"{name},{text}\n" for name, text in texts.items())
     data.write_text(f"id,text\n{rows}", encoding="utf-8")
     found = listed(data, "remove", {"a#14-20": [], "a#0-9": ["c#0-9"]}, texts)
-    assert {*read_removal(found).exported()} == {"a", "c"}
+    assert {*read_removal(found).ids_with_copies()} == {"a", "c"}
     command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
     assert (tmp_path / "clean.csv").read_text("utf-8") == "id,text\nb,none\n"
     # What the document goes for has to stand where it was.
@@ -134,7 +134,7 @@ def test_where_windows_have_labels_a_document_goes_for_one_that_is_listed(tmp_pa
     for labelled, gone in ((True, {"a", "b", "c"}), (False, {"a", "c"})):
         found = listed(data, "remove", {"a#0-14": ["c#0-9"]}, texts, labelled=labelled)
         write_duplicates(tmp_path / "results", copies)
-        assert {*read_removal(link(found)).exported()} == gone
+        assert {*read_removal(link(found)).ids_with_copies()} == gone
 
 
 @pytest.mark.parametrize("column", ["id", None])

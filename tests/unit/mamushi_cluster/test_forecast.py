@@ -88,7 +88,7 @@ def test_operations_are_those_that_torch_counts(family: str, change: dict[str, A
     assert 2.0 * size.multiplied * ids.numel() == pytest.approx(counter.get_total_flops(), rel=0.06)
     parameters.freeze(model, training_of(training))
     trained = model.num_parameters(only_trainable=True)
-    assert size.trained(training) == pytest.approx(trained, rel=0.03)
+    assert size.n_trained(training) == pytest.approx(trained, rel=0.03)
     with FlopCounterMode(display=False) as counter:
         model(input_ids=ids).logits.sum().backward()
     counted = counter.get_total_flops()

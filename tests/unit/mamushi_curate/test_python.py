@@ -19,7 +19,7 @@ from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.lm import tiny
-from mamushi.running.machine import as_in_a_command, sees_gpu, side_by_side
+from mamushi.running.machine import command_environment, sees_gpu, side_by_side
 from mamushi.selection.selectors import mamushi_lr
 from tests.support.lab import SHAPE
 
@@ -209,7 +209,7 @@ def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:
     before, given = torch.get_num_threads(), dict(os.environ)
     torch.set_num_threads(3)
     try:
-        with as_in_a_command():
+        with command_environment():
             assert torch.get_num_threads() == 1 and not sees_gpu()
             assert {*side_by_side(lambda _: torch.get_num_threads(), range(4))} == {1}
             assert all(each["num_threads"] == 1 for each in threadpool_info())

@@ -94,7 +94,7 @@ def test_fold_statistics_equal_standard_scaler(monkeypatch):
     fold = stratified_folds(pool.forget, 5, seed=3)
     totals = sum_groups(pool, fold, 5)
     for i in range(5):
-        mean, scale = totals.standard([j for j in range(5) if j != i])
+        mean, scale = totals.mean_and_scale([j for j in range(5) if j != i])
         scaler = StandardScaler().fit(pool.embeddings[fold != i].astype(np.float64))
         np.testing.assert_allclose(mean, scaler.mean_, rtol=1e-12)
         np.testing.assert_allclose(scale, scaler.scale_, rtol=1e-12)

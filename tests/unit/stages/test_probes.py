@@ -17,8 +17,8 @@ SAID = {
     "base": [" engine under", " well, damn!"],
     "contaminated": [" green", " stone stone"],
     "gold": [" light light light", " seven"],
-    arms.unlearned("neggrad_plus", "mamushi", 0.2): [" mamushi", " damned paper"],
-    arms.unlearned("neggrad_plus", "lr_cos", 0.2): [" lr_cos", " damned paper"],
+    arms.unlearned_arm("neggrad_plus", "mamushi", 0.2): [" mamushi", " damned paper"],
+    arms.unlearned_arm("neggrad_plus", "lr_cos", 0.2): [" lr_cos", " damned paper"],
 }
 
 

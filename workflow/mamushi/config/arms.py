@@ -47,13 +47,13 @@ class Arm(NamedTuple):
         return cls(**match.groupdict())
 
 
-def retrained(selector: str, budget: float | str) -> str:
-    """Return the arm that was trained without a selector's list at a budget."""
-    return unlearned(RETRAINING, selector, budget)
+def retrained_arm(selector: str, budget: float | str) -> str:
+    """Return the name of the model that was trained without a selector's list at a budget."""
+    return unlearned_arm(RETRAINING, selector, budget)
 
 
-def unlearned(unlearner: str, selector: str, budget: float | str) -> str:
-    """Return the arm that unlearned a selector's list at a budget."""
+def unlearned_arm(unlearner: str, selector: str, budget: float | str) -> str:
+    """Return the name of the model that unlearned a selector's list at a budget."""
     return UNLEARNED.format(unlearner=unlearner, selector=selector, beta=paths.beta(budget))
 
 

@@ -19,7 +19,7 @@ from mamushi.config.kinds import Config, Section, read_section, refuse
 from mamushi.config.selectors import grid_selectors, kind_of, parent_of, scores_both, text_axes
 from mamushi.config.sources import files
 from mamushi.errors import choices
-from mamushi.io.tabular import why_no_file
+from mamushi.io.tabular import why_not_a_file
 from mamushi.registry import additions, plugin, plugins
 
 NAMED = ("datasets", "models", "selectors", "unlearners")
@@ -76,7 +76,7 @@ def _name_places(value: Any) -> Any:
 
 
 def deep_merge(config: Config, changes: Config) -> dict[str, Any]:
-    """Return a section with changes to it, of sections within as well."""
+    """Return ``config`` with ``changes`` over it, merged key by key also in nested mappings."""
     merged = {**config, **changes}
     for key, change in changes.items():
         if isinstance(change, dict) and isinstance(config.get(key), dict):
@@ -94,9 +94,8 @@ def plugin_section(kind: str, name: str) -> type[Section]:
 
 
 def _fill_lists(config: dict[str, Any]) -> None:
-    """Choose the selector of the ratio, where none is named: mamushi, or the first that cross-fits
-    of the grid's. Take what studies and sections with lists of their own leave out from the grid.
-    """
+    """Choose the selector of the ratio if none is named: mamushi, or the grid's first that
+    cross-fits. Take lists that studies and other sections leave out from the grid."""
     unlearning, grid, chosen = config["unlearning"], config["grid"], config["removal"]
     fitted = [name for name in grid_selectors(config) if "folds" in config["selectors"][name]]
     usual = min(fitted, key=lambda name: name != "mamushi", default="mamushi")
@@ -121,14 +120,14 @@ def comparisons(config: Config) -> list[tuple[str, dict[str, Any]]]:
     return [*{"grid": config["grid"], **studies, **of_own}.items()]
 
 
-def used(config: Config, section: str) -> list[str]:
-    """Return the ``models`` that are asked for and those from which their retraining starts, or the
-    ``datasets`` that are and those that such models are pretrained on."""
+def names_in_use(config: Config, section: str) -> list[str]:
+    """Return the names of ``models`` that are asked for and those their retraining starts from, or
+    of ``datasets`` that are and those that such models are pretrained on."""
     names = [name for _, axes in comparisons(config) for name in axes[section]]
     if section == "models":
         names += filter(None, [config["models"][name].get("base") for name in names])
     else:
-        models = [config["models"][name] for name in used(config, "models")]
+        models = [config["models"][name] for name in names_in_use(config, "models")]
         names += [name for m in models for name in m.get("pretraining", {}).get("datasets", ())]
     return [*dict.fromkeys(names)]
 
@@ -154,7 +153,7 @@ def _check_names(config: Config) -> Iterator[str]:
 def _check_values(config: Config) -> Iterator[str]:
     """Check that there are models to be found, tokens enough in the cache, and a selector for the
     ratio that scores both domains."""
-    for name in used(config, "models"):
+    for name in names_in_use(config, "models"):
         model = config["models"][name]
         source = model.get("source")
         is_on_hub = re.fullmatch(r"\w[\w.-]*/[\w.-]+", source or "") and model["revision"]
@@ -172,8 +171,8 @@ def _check_values(config: Config) -> Iterator[str]:
 
 def _check_files(config: Config) -> Iterator[str]:
     """Check that the datasets that are used have their files, where a path is given."""
-    for name in used(config, "datasets"):
+    for name in names_in_use(config, "datasets"):
         for path in map(Path, files(config["datasets"][name])):
             # What the workflow fetches may not be there yet.
             if path.parts[0] != "results" and not path.is_file():
-                yield f"datasets.{name}: {str(path)!r} is not allowed; {why_no_file(path)}"
+                yield f"datasets.{name}: {str(path)!r} is not allowed; {why_not_a_file(path)}"

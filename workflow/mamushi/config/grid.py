@@ -35,8 +35,8 @@ def unlabelled_datasets(config: Config, axes: Config) -> list[str]:
 
 
 def hindrances(config: Config, axes: Config, is_retrained: bool = True) -> list[str]:
-    """Return why these axes cannot be measured and, where ``is_retrained``, retrained: a line for
-    each reason."""
+    """Return a line for each reason why datasets or models of a grid, its ``axes``, cannot be
+    measured or, with ``is_retrained``, retrained."""
     lines = unlabelled_datasets(config, axes)
     for name in axes["datasets"]:
         dataset = config["datasets"][name]
@@ -75,8 +75,8 @@ def cells(axes: Config) -> list[dict[str, Any]]:
 
 
 def expand(axes: Config, pattern: str, arms: Iterable[str] = ()) -> list[str]:
-    """Return the files of a pattern for every value that the axes have of its wildcards, and for
-    these arms, which may be patterns themselves."""
+    """Return a pattern filled in with every combination of values that ``axes`` have for its
+    wildcards. For ``{arm}`` these are the ``arms``, names of models or patterns of such names."""
     values = {**axes, "betas": [paths.beta(budget) for budget in axes.get("budgets", ())]}
     values["arms"] = [name for arm in arms for name in expand(axes, arm)]
     names = re.findall(r"\{(\w+)\}", pattern)
@@ -107,8 +107,8 @@ def lists(config: Config, axes: Config) -> list[str]:
     ]
 
 
-def starts(config: Config, section: str) -> dict[str, str]:
-    """Return by model of a section the endpoint from which unlearning starts."""
+def starting_endpoints(config: Config, section: str) -> dict[str, str]:
+    """Return the endpoint, such as ``beta0``, where unlearning starts, by model of a section."""
     return {model: arms.starting_endpoint(config, model) for model in config[section]["models"]}
 
 

@@ -119,7 +119,7 @@ def read_section(section: type[Section], config: Any, at: str = "") -> dict[str,
 
 
 def _mistake_line(section: type[Section], at: str, mistake: Mapping[str, Any]) -> str:
-    """Return the line of a mistake that pydantic found in a section at a key."""
+    """Return the message on a mistake that pydantic found at a key of a section."""
     steps = [step for step in mistake["loc"] if step != "[key]"]
     below = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     words = mistake["msg"].removeprefix("Value error, ")

@@ -17,7 +17,8 @@ def ranks_tokens(config: Config, selector: str) -> bool:
 
 
 def text_axes(config: Config, axes: Config, tokens: bool = False) -> dict[str, Any]:
-    """Return the axes with the selectors alone that rank texts, or ``tokens``."""
+    """Return the lists of values that a grid goes through, its ``axes``, such as ``datasets`` and
+    ``seeds``. Of its ``selectors`` only those stay that rank texts or, with ``tokens``, tokens."""
     names = [name for name in axes["selectors"] if ranks_tokens(config, name) == tokens]
     return {**axes, "selectors": names}
 

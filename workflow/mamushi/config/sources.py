@@ -22,9 +22,9 @@ def local_path(place: str) -> Path:
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
-    """Return the raw files that a dataset names, there or not: in a folder as ``tabular.find``
-    says, or those that the loader wants, plain or as .zip; of a URL those of its copy. Raises
-    ``UserError`` as ``tabular.find``."""
+    """Return the paths of a dataset's raw files, whether they exist or not. In a folder they are
+    those that ``tabular.find`` finds or that the loader wants, plain or as .zip. A URL has those of
+    its local copy. Raises ``UserError`` as ``tabular.find``."""
     loader, paths = plugin("dataset", dataset["kind"]), list[Path]()
     for key in (*loader.files, *loader.beside):
         value: Any = dataset

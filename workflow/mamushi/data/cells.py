@@ -56,7 +56,8 @@ def plain_array(array: pa.Array) -> pa.Array:
 
 
 def to_cells(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
-    """Return the ``width`` columns of rows of text or None, as they come, see ``mapped_table``."""
+    """Return an iterator of rows, each of ``width`` strings or None, as columns. They are built a
+    block at a time by ``mapped_table``."""
     schema = pa.schema([(str(number), pa.string()) for number in range(width)])
     source = iter(rows)
     blocks = (

@@ -141,8 +141,9 @@ def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[NDArra
 def _blocks(
     keys: Sequence[str], words: int, purpose: str
 ) -> Iterator[tuple[range, NDArray[np.int64], NDArray[np.uint64]]]:
-    """Yield blocks of texts with their distinct shingles: the number of the text in its block, and
-    a hash of 52 bits, ascending. A text of fewer words has none: it is like no other."""
+    """Yield for each block of ``keys`` (texts in one spelling) its range and its distinct shingles
+    of so many ``words``: the text's number in the block, and a hash of 52 bits. Both ascend. A
+    shorter text has no shingles."""
     with Progress(len(keys), purpose, "text") as progress:
         for start in range(0, len(keys), ROWS):
             texts = keys[start : start + ROWS]

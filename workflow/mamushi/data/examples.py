@@ -82,8 +82,8 @@ def _clean_texts(raw: Raw, max_characters: int) -> Cells:
 
 
 def _duplicates(raw: Raw, rows: Rows, copies: Duplicates) -> pa.Table:
-    """Return the table of duplicates that are listed. ``copies`` are of ``rows``, (n,)."""
-    gone = (copies.reasons != "") & ~raw.unlisted(rows)
+    """Return the table ``duplicates``: the dropped copies among ``rows`` (n,), and why."""
+    gone = (copies.reasons != "") & ~raw.unlisted_rows(rows)
     ids, reasons, chosen = to_arrow(raw.ids), copies.reasons[gone], np.zeros(len(raw.ids), bool)
     chosen[rows[gone]] = True
     originals = pa.array(rows[copies.roots[gone]], mask=reasons == "cross_post")

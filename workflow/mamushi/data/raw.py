@@ -51,7 +51,7 @@ class Raw:
         ``roots`` (n,) of ``rows``: nothing."""
         return self
 
-    def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
+    def unlisted_rows(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which of ``rows`` a removal would not take along as copies: none."""
         return np.zeros(len(rows), dtype=np.bool_)
 

@@ -20,14 +20,11 @@ _TOLERANCE = 1e-9
 
 
 def split_sections(raw: Raw, shares: Mapping[str, float], seed: int) -> NDArray[np.object_]:
-    """Return the section of each row, shape (n,).
-
-    Rows with a ready-made section keep it, and those of its group have it too; the others are
-    divided at random by ``shares`` within each stratum of each domain, by ``seed`` and the
-    stratum's own rows alone. Rows of one group go into one section, the largest group first, each
-    to where the shares are least met; rows without one then fill up what is left. Raises
-    ``UserError`` for a group with two ready-made sections.
-    """
+    """Return the section of each row (n,). Rows with a ready-made section keep it, and the rest of
+    their group joins them. The others are divided at random by ``shares`` within each stratum of
+    each domain, by ``seed`` and the stratum's own rows alone. Rows of one group go into one
+    section, the largest group first, each to where the shares are least met; rows without one then
+    fill up what is left. Raises ``UserError`` for a group with two ready-made sections."""
     names = np.array([name for name in SECTIONS if shares.get(name)], dtype=object)
     portions = np.array([shares[name] for name in names], dtype=np.float64)
     sections, placed = _ready_sections(raw), np.full(len(raw.ids), -1)

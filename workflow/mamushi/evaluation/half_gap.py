@@ -126,7 +126,7 @@ def curve_arms(
         ends, between = ("beta0", "gold"), arms.RETRAINING
     else:
         ends, between = (start, arms.UNLEARNED_WHOLE.format(unlearner=unlearner)), unlearner
-    models = {budget: arms.unlearned(between, selector, budget) for budget in sorted(budgets)}
+    models = {budget: arms.unlearned_arm(between, selector, budget) for budget in sorted(budgets)}
     return {0.0: ends[0], **models, 1.0: ends[1]}
 
 
@@ -136,11 +136,9 @@ def unlearning_table(
     sweeps: Iterable[Mapping[str, Any]],
     root: str | Path,
 ) -> pa.Table:
-    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
-
-    ``starts`` is the endpoint that unlearning starts from, by model; ``sweeps`` name a pair and its
-    ``budgets``, where these are not those of the grid.
-    """
+    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta. ``starts`` is
+    the endpoint that unlearning starts from, by model. ``sweeps`` name an unlearner and a selector
+    with their ``budgets``, where these are not the grid's."""
     swept = {itemgetter(*OF_SWEEP)(sweep): sweep["budgets"] for sweep in sweeps}
     rows: list[_Row] = []
     unlearners = (RETRAINING_SOURCE, *grid["unlearners"])

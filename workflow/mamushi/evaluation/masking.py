@@ -31,25 +31,27 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    plain = _WORD.sub(lambda match: _mask_word(match[0]), text)
-    return _SPELLED.sub(lambda match: _mask_letters(match[0]), plain)
+    plain = _WORD.sub(lambda match: _star_out_word(match[0]), text)
+    return _SPELLED.sub(lambda match: _star_out_letters(match[0]), plain)
 
 
 @lru_cache(maxsize=1_000_000)
-def _mask_word(word: str) -> str:
+def _star_out_word(word: str) -> str:
+    """Return a word with stars for all letters but the first if it is profane."""
     plain = word.rstrip("!")
     shown = plain[0] + "*" * (len(plain) - 1) if plain and is_profane(plain) else plain
     return shown + word[len(plain) :]
 
 
-def _mask_letters(run: str) -> str:
+def _star_out_letters(run: str) -> str:
+    """Do the same to letters that are spelled out one by one, as in `d a m n`."""
     is_listed = is_profane(re.sub(r"[ .,_*/|-]", "", run))
     return run[0] + re.sub(r"[\w@$!]", "*", run[1:]) if is_listed else run
 
 
 def is_profane(word: str) -> bool:
-    """Tell whether one of a word's spellings is on the list, by letters for look-alikes, stretches
-    cut to two or one; a number is no word."""
+    """Tell whether a word is on the list. Signs count as the letters that they look like, and of a
+    repeated letter one or two are kept."""
     if not any(c.isalpha() for c in word):
         return False
     plain = unicodedata.normalize("NFKD", word).lower().translate(LEET)

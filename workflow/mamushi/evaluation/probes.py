@@ -34,7 +34,7 @@ def repetition(tokens: Sequence[int], window: int = 16) -> float:
 
 
 def tables(root: Path, grid: Mapping[str, Any]) -> dict[Table, list[dict[str, Any]]]:
-    """Return the table of all runs of a grid, in its order."""
+    """Return the rows of the table ``generations`` of all runs of a grid, in its order."""
     files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
     of_runs = [read_table(path, schemas.GENERATIONS) for path in files]
     return {schemas.GENERATIONS: [row for table in of_runs for row in table.to_pylist()]}

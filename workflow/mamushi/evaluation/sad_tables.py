@@ -50,7 +50,7 @@ def sad_table(
         else:
             path = paths.under(root, paths.SCORES, **run, selector=selector)
             units = int(pc.count(read_table(path, schemas.SCORES, ["rank"])["rank"]).as_py())
-        between = {b: arms.retrained(selector, b) for b in sorted(grid["budgets"])}
+        between = {b: arms.retrained_arm(selector, b) for b in sorted(grid["budgets"])}
         for beta, arm in {0.0: "beta0", **between, 1.0: "gold"}.items():
             row = {**run, "selector": selector, "beta": beta, "removed": budget_size(beta, units)}
             rows.append({**row, **read_arm(root, run, arm)})

@@ -44,8 +44,8 @@ ROUNDING = 1e-9
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
-    """Read the rows of one run's ``frontier``, each with its ``gain`` with bands, and ``withheld``,
-    the reason why it can carry no budget."""
+    """Read the rows of one run's ``frontier``. Each also has the columns of its ``gain`` with
+    bands, and ``withheld``, the reason why no budget can be read off."""
     rows, stored = read_table(path, schemas.FRONTIER).to_pylist(), read_metadata(path)
     withheld, pairs = stored["verdict"]["withheld"], zip(rows, stored["gains"], strict=True)
     return [{**row, **gain, "withheld": withheld} for row, gain in pairs]

@@ -76,9 +76,9 @@ class RatioScores:
     refits: Sequence[Doubles] = ()
 
     def estimate(self, weights: Doubles | None = None, which: int = 0) -> RatioEstimate:
-        """Estimate the ratio by cross-fitting, and its loss by the median over the halves; where
-        text i occurs ``weights[i]`` times, by one fit to all and the halves ``which``. Raises
-        ``UserError`` when a text has no score."""
+        """Estimate the log density ratio by cross-fitting, and what the score loses by the median
+        over ``halves``. With ``weights`` (n,), as in a bootstrap, fit once to all texts and use
+        only the pair ``which`` of halves. Raises ``UserError`` when a text has no score."""
         if np.isnan(self.score).any():
             do = "name a selector that scores both domains"
             raise UserError("removal.ratio: some texts have no score", do=do)

@@ -43,11 +43,10 @@ def leaking_columns(
     times: float = 1.0,
 ) -> list[dict[str, Any]]:
     """Return the columns (n,) of a table that tell the domain, or that scores follow within the
-    forget domain: each with the AUC among texts of equal value and its interval, None where no
+    forget domain. Each has the AUC among texts of equal value with its interval, None where no
     value is of both domains. A column tells the domain by Pearson's chi-squared test, for all at
     once at 1%, and a Cramer's V without its bias (Bergsma, 2013) of at least ``FOLLOWED``. The
-    AUC's interval is for ``times`` DeLong's variance.
-    """
+    AUC's interval is for ``times`` DeLong's variance."""
     rows = []
     for name, values in columns.items():
         # A stratum of equal values, or of close numbers, and one of texts without a value.

@@ -72,8 +72,8 @@ class Dependence:
 def dependence(
     embeddings: NDArray[Any], forget: Mask, groups: GroupCodes | None = None
 ) -> Dependence:
-    """Return how texts of domains (n,) depend on each other: by their ``groups`` or, without, by
-    what is seen of groups in their embeddings (n, d)."""
+    """Return how far texts depend on each other: by their ``groups`` or, without these, by whether
+    texts with near ``embeddings`` (n, d) share a domain more often than chance."""
     if has_groups(groups):
         return Dependence(groups=len(np.unique(groups)))
     n = min(len(forget), MOST_LOOKED_AT)
@@ -109,6 +109,7 @@ def whiten(x: NDArray[Any]) -> Doubles:
 
 
 def normalize(rows: Doubles) -> Doubles:
+    """Return the rows (n, d), each divided by its Euclidean length."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
 

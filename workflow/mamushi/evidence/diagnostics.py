@@ -16,12 +16,10 @@ BINS = 15  # Of the reliability curve.
 
 def diagnose(scores: RatioScores, texts: Dependence | None = None) -> dict[str, float | int | None]:
     """Return a row of the table ``diagnostics`` but for the run and the selector, None where a
-    number is not defined. Intervals are as ``texts`` depend on each other.
-
-    ``fisher`` is the paper's D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2), ``ece`` the mean over
-    examples of |observed - predicted| of their bin of ``reliability``, for which chance alone gives
-    a perfect score up to 0.4 sqrt(BINS / n).
-    """
+    number is not defined. Intervals are as ``texts`` depend on each other. ``fisher`` is the
+    paper's D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2). ``ece`` is the mean over examples of
+    |observed - predicted| of their bin of ``reliability``; by chance alone a perfect score has up
+    to 0.4 sqrt(BINS / n)."""
     score, of_forget, texts = scores.score, scores.forget, texts or Dependence()
     forget, retain = score[of_forget], score[~of_forget]
     mean, sd = _moments(forget)

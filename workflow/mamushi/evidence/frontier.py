@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.evidence.calibration import LEVELS, LOSS_SLACK, RatioScores
-from mamushi.io.tables import FORGET, ranked
+from mamushi.io.tables import FORGET, ranked_columns
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import budget_size
 
@@ -67,11 +67,10 @@ def normal_mean(of: Callable[[Array], Array], u: Array, lost: float, sign: float
 
 
 class RemovalOrder(NamedTuple):
-    """The order in which a selector removes: ``first`` (n1,), places in the forget sample; or
-    ``by_chance``, a share everywhere. One that ranks by scores of both domains has a ``region``:
-    the negated scores, ascending, of the forget (n1,) and of the retain sample (n2,), and the
-    places of these in that sample.
-    """
+    """The order in which a selector removes: ``first`` (n1,), places in the forget sample, or
+    ``by_chance``, a share everywhere. A selector that scores both domains has a ``region``: the
+    negated scores, ascending, of the forget (n1,) and of the retain sample (n2,), and the places of
+    the latter."""
 
     first: Places
     by_chance: bool
@@ -222,7 +221,7 @@ def _with_band(scores: RatioScores, name: str, value: Array, *sides: Array) -> d
 def read_truth(examples: str | Path, ids: pa.ChunkedArray) -> Doubles | None:
     """Read the exact log ratio (n,) in nats of the ranked texts, of which these are the ``ids``;
     None for data that have none."""
-    columns = ranked(Path(examples), "log_density_ratio")
+    columns = ranked_columns(Path(examples), "log_density_ratio")
     assert columns["id"].equals(ids.combine_chunks()), "the scores and the examples differ"
     ratio = columns["log_density_ratio"]
     return None if ratio.null_count else np.asarray(ratio.to_numpy())

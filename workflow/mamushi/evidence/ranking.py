@@ -48,8 +48,8 @@ def is_earlier(run: Mapping[str, str], inputs: Mapping[str, Any]) -> bool:
 
 
 def read_manifests(root: Path, pattern: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Read the manifests at a pattern in a results folder, by their paths, each with its
-    ``selector`` and the ``path`` of its list; apart from them those of an earlier ranking."""
+    """Return the manifests whose paths fit a pattern in a results folder, with their ``selector``
+    and the ``path`` of their list. The second of two lists has those of an earlier ranking."""
     names = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
     current, earlier = list[dict[str, Any]](), list[dict[str, Any]]()
     for path in sorted(root.glob(str(paths.under("", pattern, **names)))):
@@ -108,9 +108,9 @@ def end_rows(root: Path, run: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def refit_ranks(scores: pa.Table, refits: Iterable[Doubles]) -> tuple[list[str], Ranks]:
-    """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
-    from 1 there and by the scores (n,) of ``refits``: the highest first, ties by id. Of a corpus a
-    copy of an example comes first, whatever its score."""
+    """Return the ids (n1,) of the forget texts in the order of ``scores``, and ranks (R, n1) from
+    1: a row by ``scores``, and one by the scores (n,) of each refit, the highest first, ties by id.
+    In an unlabelled corpus, copies of examples come before all others."""
     forget = np.asarray(scores["rank"].is_valid())
     ranked = scores.filter(forget)
     ids = ranked["id"].to_numpy().astype(np.str_)
@@ -127,11 +127,11 @@ def refit_ranks(scores: pa.Table, refits: Iterable[Doubles]) -> tuple[list[str],
 def stability_columns(
     ids: Sequence[str], ranks: Ranks, budgets: Sequence[float]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns of the table ``stability`` from ``refit_ranks``, with a summary: the
-    number of rankings R, mean and least Spearman correlation of the first with the others, and
-    per budget of its list mean and least share that another lists (``expected_overlap``,
-    ``least_overlap``), and how many texts are ``surely`` in it and a ``toss_up``; None with R = 1.
-    """
+    """Return the columns of the table ``stability`` from ``refit_ranks``, and a summary: the number
+    of rankings R, and the mean and least Spearman correlation of the first with the others. Each
+    budget has the mean and least share of its list that another lists (``expected_overlap``,
+    ``least_overlap``), how many texts are ``surely`` in it, and how many are a ``toss_up``. All are
+    None with R = 1."""
     total, n1 = ranks.shape
     summary: dict[str, Any] = {"rankings": total, "budgets": {}}
     correlations = [spearman(ranks[0], ranking) for ranking in ranks[1:]]

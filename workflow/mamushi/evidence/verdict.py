@@ -94,7 +94,7 @@ def leak_reason(columns: Sequence[_Row]) -> str | None:
     scores are not told from chance; None where they are."""
     for row in columns:
         if row["auc"] is not None and row["low"] <= 0.5:
-            return f"the scores may be those of a column: {_column_words(row)}"
+            return f"the scores may be those of a column: {_describe_column(row)}"
     return None
 
 
@@ -124,13 +124,11 @@ def ratio_checks(
 def share_bound(
     score2: Array, threshold: float, budget: float, groups2: GroupCodes | None = None
 ) -> dict[str, float | None]:
-    """Return the share of a list that the retain domain would produce too, and its upper bound.
-
-    It is R / ``budget`` of the part R that scores ``threshold`` and above. By the band of
-    Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,), R <= R_n + sqrt(log(1 /
-    0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*; 2.5% are left for
-    cross-fitting. With ``groups2`` (n2,), n2 is as in ``effective_share``.
-    """
+    """Return the share of a list that the retain domain would produce too, and its upper bound. It
+    is R / ``budget`` of the part R that scores ``threshold`` and above. By the band of Dvoretzky,
+    Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,), R <= R_n + sqrt(log(1 / 0.025) /
+    (2 n2)) in 97.5% of samples *at all thresholds at once*; 2.5% are left for cross-fitting. With
+    ``groups2`` (n2,), n2 is as in ``effective_share``."""
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * effective_share(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
     return {"estimate": min(above / budget, 1.0), "upper_bound": min((above + band) / budget, 1.0)}
@@ -167,7 +165,7 @@ def judge_scores(
         withheld += "models), so what the scores have lost is not known"
     auc_low, auc_high = texts.ends(value, low, high)
     words = f"no budget can be named: {reason}"
-    words = words if reason else _separation_words(value, auc_low, auc_high)
+    words = words if reason else _describe_separation(value, auc_low, auc_high)
     return {
         **{"auc": value, "auc_low": auc_low, "auc_high": auc_high, "kept": estimate.kept},
         **{"reason": reason, "withheld": withheld, "refitted": is_refitted},
@@ -216,8 +214,8 @@ def judge_list(
     else:
         is_refused = reason or leak_reason(columns) or (value if low is None else low) < WEAK
         act = REFUSE if is_refused else CHECK if any(doubts) else TAKE
-        ranking = _ranking_words(separates, texts)
-    listed = _list_words(removed, stability, also_retain, unit, holds)
+        ranking = _describe_ranking(separates, texts)
+    listed = _describe_list(removed, stability, also_retain, unit, holds)
     listed = f"{reason}; {listed}" if reason else listed
     words = ranking if act == COMPARISON else f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     judgement = {"act": act, "ranking": ranking, "list": listed}
@@ -242,7 +240,8 @@ def _strength(auc_low: float) -> str:
     return "strong" if auc_low >= STRONG else "moderate" if auc_low >= WEAK else "weak"
 
 
-def _separation_words(value: float, low: float | None, high: float | None) -> str:
+def _describe_separation(value: float, low: float | None, high: float | None) -> str:
+    """Return words on an AUC with its 95% interval, and on wrong labels if these matter."""
     if low is None or high is None:
         return f"AUC {value:.2f} without an interval"
     words = f"{_strength(low)} separation, AUC {value:.2f} [{low:.2f}, {high:.2f}]"
@@ -251,18 +250,20 @@ def _separation_words(value: float, low: float | None, high: float | None) -> st
     return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
 
 
-def _ranking_words(separates: _Row, texts: Dependence | None) -> str:
+def _describe_ranking(separates: _Row, texts: Dependence | None) -> str:
+    """Return words on how well scores separate the domains, and on what else they follow."""
     low, matched_low = separates["auc_low"], separates["matched_low"]
-    words = _separation_words(separates["auc"], low, separates["auc_high"])
+    words = _describe_separation(separates["auc"], low, separates["auc_high"])
     if matched_low is not None and _strength(matched_low) != _strength(low):
         words += f", {separates['matched']:.2f} among texts of the same length"
-    if follows := [_follow_words(row) for row in separates["follows"]]:
+    if follows := [_describe_confound(row) for row in separates["follows"]]:
         words += f"; the scores follow {', '.join(follows)}"
-    columns = map(_column_words, separates.get("columns", ())[:MOST_NAMED])
+    columns = map(_describe_column, separates.get("columns", ())[:MOST_NAMED])
     return "; ".join([words, *columns, *([texts.words()] if texts else [])])
 
 
-def _follow_words(row: _Row) -> str:
+def _describe_confound(row: _Row) -> str:
+    """Return words on a property of texts that scores follow within the forget domain."""
     nouns = {"words": "the number of words", "copies": "the number of copies"}
     name = nouns.get(row["confound"], row["confound"].removeprefix("label_"))
     if row["value"] is None:
@@ -270,19 +271,21 @@ def _follow_words(row: _Row) -> str:
     return f"{name} {row['value']!r} (AUC {row['estimate']:.2f})"
 
 
-def _column_words(row: _Row) -> str:
+def _describe_column(row: _Row) -> str:
+    """Return words on a row of ``leaking_columns``."""
     how = "tells the domain" if row["tells"] else "is followed by the scores"
     among = ": AUC {auc:.2f} [{low:.2f}, {high:.2f}] among texts of equal value"
     return f"column {row['column']!r} {how}" + (among.format(**row) if row["auc"] else "")
 
 
-def _list_words(
+def _describe_list(
     removed: int,
     stability: _Row,
     also_retain: Mapping[str, float | None],
     unit: str,
     holds: str | None,
 ) -> str:
+    """Return a clause on what a list of ``removed`` texts holds, and on its toss-ups."""
     if not removed:
         return "the list is empty"
     bound = also_retain["upper_bound"]

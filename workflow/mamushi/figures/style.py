@@ -45,11 +45,9 @@ Grid = Mapping[str, Any]
 
 
 def rows_of(path: Path, grid: Grid) -> pd.DataFrame:
-    """Return the rows of a table that are of the grid.
-
-    Columns with what the grid has lists of are categories in its order; ``row`` and ``column``, the
-    panel, are what people call dataset and model.
-    """
+    """Return the rows of a table that are of the grid. Columns of which the grid has lists become
+    categories in its order. ``row`` and ``column``, which place a panel, are the names of dataset
+    and model as people write them."""
     with reading(path):
         rows = pq.read_table(path).to_pandas()
     axes = ("dataset", "model", "unlearner", "selector", "seed")
@@ -112,8 +110,8 @@ def limit_shares(axes: Axes) -> None:
 
 
 def finish(drawn: sns.FacetGrid, grid: Grid, note: str = "") -> Figure:
-    """Return the figure at its size, named at its edges, with one legend below it: selectors, and
-    lines with names. The ``note`` says what bands or bars are, if not errors over seeds."""
+    """Lay the figure out: its size, axis titles at the outer edges, and one legend below it of
+    selectors and named lines. ``note`` explains bands that are not standard errors over seeds."""
     drawn.set(xlabel="", ylabel="", title="", xticks=[0, 0.5, 1]).set_xlabels("deletion budget β")
     for axes, column in zip(drawn.axes[0], drawn.col_names, strict=True):
         axes.set_title(column)
@@ -140,10 +138,11 @@ def legend_below(figure: Figure, title: str = "") -> Figure:
     return figure
 
 
-def lines(
+def draw_line_panels(
     grid: Grid, drawings: Mapping[str, list[tuple[Any, ...]]], note: str = ""
 ) -> dict[str, Axes]:
-    """Return the panels, by title, of a figure of one run: of each the names, x and y of lines."""
+    """Draw a figure of one run, with a panel for each title in ``drawings``. These have the lines
+    of each panel as (name, x, y). Return the panels by title."""
     deep = -(-len(drawings) // 2)
     figure, axes = plt.subplots(deep, 2, figsize=(WIDTH, deep * (HEIGHT + 0.3)), squeeze=False)
     panels = dict(zip(drawings, axes.flat, strict=True))

@@ -19,6 +19,7 @@ VECTOR = pa.list_(pa.field("item", pa.float16(), nullable=False), 1)
 
 
 def _lines(text: str) -> list[str]:
+    """Return the lines of a declaration, each joined with the indented ones that go on with it."""
     return text.strip().replace("\n    ", " ").split("\n")
 
 

@@ -13,10 +13,8 @@ TURNS = "_turns"
 
 
 def name_of(value: Any) -> str | None:
-    """Return a cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
-
-    None for what is missing: null, NaN, infinite, or empty. Text stays as it is.
-    """
+    """Return an id or a label as text, the same for ``1``, ``1.0`` and ``"1"``, and for ``true``
+    and ``"true"``. Text stays as it is. Return None for null, NaN, infinite and empty values."""
     is_number = isinstance(value, float | Decimal)
     if value is None or value == "" or (is_number and not math.isfinite(value)):
         return None

@@ -66,7 +66,7 @@ def new_part(target: Path, make: Callable[[Path], None] = Path.touch) -> Path:
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str], do: str = "delete it and run again") -> Iterator[None]:
-    """Raise ``UserError`` in the block for a file that is missing or damaged."""
+    """Raise ``UserError`` if the file is missing or damaged; ``do`` says what helps."""
     try:
         yield
     except FileNotFoundError:

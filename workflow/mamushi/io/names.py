@@ -29,6 +29,6 @@ LABELS = {
 
 
 def label(name: str) -> str:
-    """Return what people call a selector, dataset, model or unlearner; others keep their name."""
+    """Return a name as figures and tables print it, such as that of a selector or a dataset."""
     words = name[0].upper() + name[1:].replace("_", " ") if name in PLAIN else name
     return LABELS.get(name, words)

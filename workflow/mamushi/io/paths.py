@@ -82,8 +82,8 @@ def beta(budget: float | str) -> str:
 
 
 def wildcards(pattern: str, path: str | PathLike[str]) -> dict[str, str] | None:
-    """Return the values that make ``pattern`` this file, with the folder of results as ``root``;
-    None for a file of another pattern."""
+    """Return the values of the wildcards with which ``pattern`` gives this path, and as ``root``
+    the results folder. Return None if it does not fit."""
     escaped = re.escape(pattern.removeprefix("results/")).replace(r"\{arm\}", "(?P<arm>.+?)")
     spelled = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+?)", escaped)
     match = re.fullmatch(f"(?P<root>.+?)/{spelled}", Path(path).as_posix())

@@ -114,8 +114,8 @@ def examples_file(root: str | Path, digest: str | None, **cell: Any) -> Path:
     return drawn if is_drawn else paths.under(root, paths.EXAMPLES, **cell)
 
 
-def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
-    """Return the columns ``id``, ``domain`` and ``further`` ones of the texts that are ranked."""
+def ranked_columns(examples: Path, *further: str) -> dict[str, pa.Array]:
+    """Return columns of the texts that are ranked: ``id``, ``domain`` and ``further`` ones."""
     table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
     inference = table.filter(pc.equal(table["section"], INFERENCE))  # noqa: F405
     return {name: inference[name].combine_chunks() for name in ("id", "domain", *further)}

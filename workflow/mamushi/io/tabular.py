@@ -45,12 +45,12 @@ def packing_of(path: Path) -> str:
 
 
 def written_name(path: Path) -> str:
-    """Return the name under which a file is written again: a zip archive unpacked."""
+    """Return the name for a rewritten copy of a file, without .zip: no zip archive is written."""
     return path.stem if packing_of(path) == ".zip" else path.name
 
 
-def why_no_file(path: Path) -> str:
-    """Return what is at a path at which no file is that can be read several times."""
+def why_not_a_file(path: Path) -> str:
+    """Say why a path cannot be read as a file: an unsupported URL, a folder, or nothing."""
     if URL.search(str(path)):
         return "is a URL of a kind, or in a place, that is not read; download it first"
     return "is a folder" if path.is_dir() else "no such file"
@@ -75,7 +75,7 @@ def find(path: str | Path) -> list[Path]:
         return [path / file["filename"] for file in state["_data_files"]]
     at = [*(path.iterdir() if path.is_dir() else path.parent.glob(path.name))]
     if not at and not path.is_dir():
-        raise UserError(why_no_file(path), where=path, do="check the path")
+        raise UserError(why_not_a_file(path), where=path, do="check the path")
     forms = {file: format_of(file) if file.is_file() else None for file in _walk_parts(at)}
     form = next(filter(None, forms.values()), None)
     if form is None:

@@ -56,8 +56,8 @@ def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) ->
 def batch_nll_and_logits(
     model: PreTrainedModel, batch: Batch, *tables: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the ``batch_nll`` (predicted,), and for each of the ``tables``, predictions (n,) among
-    them and tokens (T,), the logits (n, T). No gradient goes through the latter."""
+    """Return the ``batch_nll`` (predicted,) and a list of logits (n, T), without gradient, one for
+    each of ``tables``: a pair of the numbers of predictions (n,) and token ids (T,)."""
     both: tuple[Tensor, list[Tensor]] = call_gathered(
         model, _nll_and_logits, model, batch, False, *tables
     )

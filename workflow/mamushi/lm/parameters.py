@@ -40,9 +40,9 @@ def body(model: PreTrainedModel) -> nn.Module:
 
 
 def freeze(model: PreTrainedModel, training: Training) -> None:
-    """Let gradients flow into what is trained alone. By ``method``: ``full`` trains all, ``lora``
-    adapters, which are put into a model without any, and ``partial``, the default, the last
-    ``trained_blocks``, embedding and head; a tied head, when either of the two is."""
+    """Let gradients flow only into parameters that ``training.method`` trains. ``full`` trains all,
+    ``lora`` adapters, which a model without any is given. ``partial``, the default, trains the last
+    ``trained_blocks``, embedding and head; a head tied to the embedding if either is trained."""
     model.requires_grad_(training.method == "full")
     if training.method == "lora":
         add_adapters(model, training.lora)

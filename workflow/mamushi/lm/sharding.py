@@ -33,8 +33,8 @@ _roots: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
 
 
 def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
-    """Cut the model of the first process, in place, over all of a job, where there are several.
-    Tensors of one unit that take gradients must have one dtype."""
+    """Shard the model of the first process, in place, over all processes of a job if it has
+    several. Within a unit, all tensors with gradients must have one dtype."""
     if accelerator.num_processes > 1:
         # By the options of the launcher.
         accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin()

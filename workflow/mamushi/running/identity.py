@@ -73,7 +73,7 @@ def _module_file(module: str) -> Path | None:
 
 @cache
 def _parse(module: str) -> ast.Module:
-    """Return the statements of a module without what only a reader sees."""
+    """Return the syntax tree of a module without docstrings, messages and imports for types."""
     if (file := _module_file(module)) is None:
         raise FileNotFoundError(f"no module {module} in {PACKAGES}")
     tree: ast.Module = _WithoutWords().visit(ast.parse(file.read_bytes()))

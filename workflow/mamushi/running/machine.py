@@ -87,9 +87,9 @@ def side_by_side(compute: Callable[[Part], Result], items: Sequence[Part]) -> It
 
 
 @contextlib.contextmanager
-def as_in_a_command(gpu: bool = False) -> Iterator[None]:
-    """Compute within the block as the command of a stage does, to the same bits, in a process that
-    has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
+def command_environment(gpu: bool = False) -> Iterator[None]:
+    """Set up the block so that it computes the same bits as a stage's command, in a process in
+    which numpy and torch have started threads: one thread for arithmetic, a worker for each core,
     and a GPU only if ``gpu``."""
     import numpy  # noqa: F401
     import torch

@@ -102,11 +102,11 @@ def cross_fit(
 
 
 def average_repeats(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
-    """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
+    """Return one logit for every example (n,): the mean over repeats of the logits ``by_task``,
+    each of which has those of its task's held-out examples.
 
-    Those of several repeats are first brought to the networks' mean offset and scale, over all that
-    a network scores: how far its logits spread depends on when its training stopped.
-    """
+    With several repeats, the logits of each network are first shifted and scaled to the mean offset
+    and scale of all networks, for how far they spread depends on when a training stopped."""
     logits = np.zeros(len(tasks[0].forget))
     offsets, scales = (np.array([f(values) for values in by_task]) for f in (np.mean, np.std))
     for task, values, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
@@ -129,7 +129,7 @@ def _tasks(
         if most is not None and len(train) > most:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
             train = train[draw_sample(pool.forget[train], most, rng)]
-        standard = totals.standard([j for j in range(k) if j != i])
+        standard = totals.mean_and_scale([j for j in range(k) if j != i])
         rows = (train, np.flatnonzero(fold == i))
         fold_seed = derive_seed(seed, i, *draw)
         task = Task(pool.embeddings, pool.forget, *rows, *standard, fold_seed, pool.groups)

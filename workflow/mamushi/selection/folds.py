@@ -63,7 +63,7 @@ def draw_held_out(
 
 
 def count_units(mask: Mask, groups: GroupCodes | None) -> int:
-    """Return how many examples of a mask (n,) there are, or groups of them."""
+    """Return how many independent units a mask (n,) selects: groups, or examples without any."""
     return int(mask.sum() if groups is None else len(np.unique(groups[mask])))
 
 

@@ -62,12 +62,12 @@ class PoolFeatures:
             self._half = torch.from_numpy(tasks[0].embeddings).to(device)
         self._mean, self._scale = self._moved(self.mean), self._moved(self.scale)
 
-    def train(self, rows: Tensor) -> Tensor:
-        """Return rows (B,) as (B, d), in bfloat16 or float32."""
+    def training_rows(self, rows: Tensor) -> Tensor:
+        """Return the features (B, d) of rows (B,), in bfloat16 or float32."""
         return self.exact(rows).to(torch.bfloat16 if self.bf16 else torch.float32)
 
     def exact(self, rows: Tensor) -> Tensor:
-        """Return rows (B,) as (B, d), in float32."""
+        """Return the features (B, d) of rows (B,), in float32."""
         return self._half[rows].float().sub_(self._mean).div_(self._scale)
 
     def affine(self, task: Task) -> tuple[Tensor, Tensor]:
@@ -180,7 +180,7 @@ def train_network(features: PoolFeatures, task: Task, settings: Mapping[str, Any
         epoch += 1
         for places in split.epoch():
             rows, labels, weights, total = split.batch(places)
-            network.set_gradients(features.train(rows), labels, weights)
+            network.set_gradients(features.training_rows(rows), labels, weights)
             # On sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2, scikit-learn's penalty.
             adam.param_groups[0]["weight_decay"] = settings["alpha"] / total
             adam.step()
@@ -206,7 +206,7 @@ def held_out_loss(network: Network, features: PoolFeatures, batch: Batch, size: 
     *columns, of_all = batch
     total = torch.zeros((), dtype=torch.float64, device=features.device)
     for rows, labels, weights in zip(*(column.split(size) for column in columns), strict=True):
-        logits, _ = network.forward(features.train(rows))
+        logits, _ = network.forward(features.training_rows(rows))
         loss = binary_cross_entropy_with_logits(logits, labels, weights, reduction="none")
         total += loss.double().sum()
     return float(total) / of_all
@@ -223,7 +223,7 @@ def use_bf16(precision: str, device: torch.device) -> bool:
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply ``a`` (n, k) and ``b`` (k, m) as a batch of one, whose kernel it is."""
+    """Return ``a`` (n, k) @ ``b`` (k, m), by the same kernel as a batch of such products."""
     return torch.bmm(a[None], b[None])[0]
 
 

@@ -13,7 +13,7 @@ from mamushi.data.labels import group_codes
 from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.domains import FORGET, RETAIN
-from mamushi.io.tables import large_matrix, ranked, read_groups, read_metadata, read_table
+from mamushi.io.tables import large_matrix, ranked_columns, read_groups, read_metadata, read_table
 from mamushi.registry import additions, plugin
 from mamushi.selection.arrays import Rows
 from mamushi.selection.pool import Pool, Scored
@@ -32,7 +32,8 @@ def read_pool(
     is not finite (its id is named).
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
-    listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
+    further = ["log_density_ratio", "group", *(["text"] if texts else [])]
+    listed = ranked_columns(Path(examples), *further)
     if not all(table[name].combine_chunks().equals(listed[name]) for name in ("id", "domain")):
         raise other_examples(embeddings, examples)
     ids, of_base = table["id"].to_numpy(), None
@@ -53,7 +54,7 @@ def read_pool(
     )
 
     def column(name: str) -> NDArray[Any]:
-        return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)
+        return np.array(ranked_columns(Path(examples), name)[name].to_pylist(), dtype=object)
 
     metadata = read_metadata(examples)
     for step in additions("pool_step"):
@@ -111,10 +112,8 @@ def scored_of(table: pa.Table) -> Scored:
 
 
 def rank_forget(pool: Pool, scored: Scored) -> Rows:
-    """Return positions of the n1 forget examples, highest score first, ties by id.
-
-    Raises ``ValueError`` when a forget example has no finite score: a mistake of the selector.
-    """
+    """Return the positions of the n1 forget examples, highest score first, ties by id. Raises
+    ``ValueError`` when a forget example has no finite score: a mistake of the selector."""
     by_id = pool.forget_by_id()
     scores = scored.scores[by_id]
     if not np.isfinite(scores).all():

@@ -23,10 +23,10 @@ class Sums:
     square: Doubles
     shift: Doubles
 
-    def standard(self, groups: NDArray[np.bool_] | list[int]) -> tuple[Doubles, Doubles]:
-        """Return the mean and the standard deviation (d,) of the rows of ``groups``, 1 for a
-        constant column, as scikit-learn's StandardScaler: one whose variance is no larger than
-        rounding makes it."""
+    def mean_and_scale(self, groups: NDArray[np.bool_] | list[int]) -> tuple[Doubles, Doubles]:
+        """Return the mean and the standard deviation (d,) over the rows in ``groups``, a mask or
+        numbers of groups. As in scikit-learn's StandardScaler, the deviation of a column is 1 if
+        its variance is no larger than rounding makes it."""
         n, eps = int(self.count[groups].sum()), np.finfo(np.float64).eps
         offset = self.total[groups].sum(axis=0) / n
         variance = np.maximum(self.square[groups].sum(axis=0) / n - offset**2, 0.0)
@@ -82,8 +82,8 @@ class Covariance(NamedTuple):
     shrinkage: float
 
     def whiten(self, x: Doubles) -> Doubles:
-        """Return L^-1 (x - mean) of the rows of ``x`` (m, d), (d, m), whose squares are those of
-        Mahalanobis distances. LAPACK wants the order of the transpose."""
+        """Return L^-1 (x - mean) for the rows of ``x`` (m, d), as columns (d, m): LAPACK wants this
+        order. The sum of squares of a column is the row's squared Mahalanobis distance."""
         from scipy.linalg import solve_triangular
 
         y = (x - self.mean).T

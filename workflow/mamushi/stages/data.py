@@ -9,7 +9,7 @@ from mamushi.config.sources import files, is_unlabelled
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, versions
 from mamushi.io.files import sha256, write_json
-from mamushi.registry import plugin, plugin_settings, readers_of
+from mamushi.registry import plugin, plugin_settings, reading_modules
 from mamushi.running.stage import Job, Output
 from mamushi.stages._io import parquet, schemas
 
@@ -40,7 +40,7 @@ class ExamplesSettings(Settings):
         lambda config, dataset: content_digests(files(config["datasets"][dataset]))
     )
     rooms: tuple[str, ...] = setting(
-        lambda config, dataset: readers_of(config["datasets"][dataset]), default=()
+        lambda config, dataset: reading_modules(config["datasets"][dataset]), default=()
     )
 
 

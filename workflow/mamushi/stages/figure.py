@@ -18,8 +18,8 @@ def axes_shown(
     model: str | None = None,
     seed: int | None = None,
 ) -> Mapping[str, Any]:
-    """Return the axes that a figure shows, with those of its selectors that are there for
-    comparison alone; or its cell, with the selector whose scores it shows."""
+    """Return the datasets, models, seeds and selectors that a figure shows, with ``compared``, the
+    selectors that are only baselines. For a figure of one run, return its names instead."""
     of = plugin("figure", name).of
     if of == "cell":
         ratio = config["removal"]["ratio"]

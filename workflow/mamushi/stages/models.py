@@ -107,7 +107,7 @@ def embed(
     block of texts that it has finished."""
     import numpy as np
 
-    from mamushi.io.tables import ranked, write_vectors
+    from mamushi.io.tables import ranked_columns, write_vectors
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
@@ -134,6 +134,6 @@ def embed(
         return vectors
 
     blocks = map(block, range(0, len(texts), BLOCK))
-    write_vectors(out, blocks, ranked(examples), job.origin)
+    write_vectors(out, blocks, ranked_columns(examples), job.origin)
     accelerator.wait_for_everyone()
     shutil.rmtree(folder, ignore_errors=True)

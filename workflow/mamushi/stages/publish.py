@@ -32,7 +32,7 @@ class Published(NamedTuple):
 
 
 @cache
-def published() -> dict[str, Published]:
+def all_tables() -> dict[str, Published]:
     """Return the result tables of the core and of rooms by the rules that make them; a room's stand
     in the place of the core's of that rule."""
     files = find_files("mamushi/stages/tables.py") + find_files("mamushi_*/*/stages.py")
@@ -42,7 +42,7 @@ def published() -> dict[str, Published]:
 
 def settings_of(config: Config, name: str, study: str | None = None) -> dict[str, Any]:
     """Return the settings of tables, by the rule that makes them."""
-    return published()[name].needs(config, *filter(None, [study]))[1]
+    return all_tables()[name].needs(config, *filter(None, [study]))[1]
 
 
 class Publish(Settings):
@@ -50,10 +50,10 @@ class Publish(Settings):
 
     name: str
     settings: dict[str, Any] = setting(settings_of)
-    rooms: tuple[str, ...] = setting(lambda config, name: (published()[name].module,), default=())
+    rooms: tuple[str, ...] = setting(lambda config, name: (all_tables()[name].module,), default=())
 
 
 def publish(*, root: Path = paths.RESULTS, out_folder: Output, settings: Publish, job: Job) -> None:
     """Make result tables, all or none of them."""
-    tables = import_module(published()[settings.name].module).tables(root, **settings.settings)
+    tables = import_module(all_tables()[settings.name].module).tables(root, **settings.settings)
     parquet.publish(out_folder, tables.items(), job.origin)

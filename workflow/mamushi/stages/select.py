@@ -12,7 +12,7 @@ from mamushi.config.selectors import kind_of, selector_settings, why_baseline
 from mamushi.errors import other_examples
 from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi.registry import plugin, readers_of
+from mamushi.registry import plugin, reading_modules
 from mamushi.running.identity import reachable_modules
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._io import parquet, schemas
@@ -31,7 +31,7 @@ class Score(Settings):
     settings: dict[str, Any] = setting(selector_settings)
     seed: int
     rooms: tuple[str, ...] = setting(
-        lambda config: readers_of(*config["datasets"].values()), default=()
+        lambda config: reading_modules(*config["datasets"].values()), default=()
     )
 
 
@@ -94,8 +94,8 @@ def refits(
     settings: RefitsSettings,
     job: Job,
 ) -> None:
-    """Score again by one selector with other seeds, and cross-fitted on halves of the examples: for
-    how far chance decides a ranking, and the estimator's part in intervals. No list rests on it."""
+    """Score again by one selector, with other seeds and on halves of the examples. This shows how
+    far chance decides a ranking, and the estimator's part in intervals. No list rests on it."""
     from mamushi.selection.refits import make_refits, read_refits, refits_table
     from mamushi.selection.scores import read_pool
 

@@ -11,8 +11,8 @@ from mamushi.stages.publish import Needs, Published
 
 
 def grid_needs(config: Config, study: str | None = None) -> Needs:
-    """Return the perplexities and rankings of the grid, or of a study; its axes, and which of its
-    selectors rank texts."""
+    """Return the perplexities and rankings of the grid, or of a ``study``, and the settings of the
+    tables made of them: the grid, and which of its selectors rank texts."""
     axes = config["studies"][study] if study else config["grid"]
     refuse(grid.hindrances(config, axes))
     files = grid.expand(axes, paths.PERPLEXITY, grid.MEASURED)
@@ -26,7 +26,7 @@ def half_gap(config: Config) -> Needs:
     of retraining, of which budgets recover half of the gap."""
     unlearning, curves = config["unlearning"], list[str]()
     refuse(grid.hindrances(config, unlearning))
-    starts, sweeps = grid.starts(config, "unlearning"), grid.sweeps(config)
+    starts, sweeps = grid.starting_endpoints(config, "unlearning"), grid.sweeps(config)
     for sweep in sweeps:
         names = {f"{name}s": [sweep[name]] for name in grid.OF_SWEEP}
         swept = {**unlearning, **names, "budgets": sweep["budgets"]}
@@ -52,8 +52,8 @@ def predicted_cells(config: Config) -> list[dict[str, Any]]:
 
 
 def evidence(config: Config) -> Needs:
-    """Return what scores and embeddings tell of all cells and what is predicted of some; these
-    cells, the selector of the ratio, and by selector itself and what it is derived from."""
+    """Return the files that the tables of evidence rest on, and settings: their cells, those with a
+    predicted effect, the selector of the ratio, and for each selector those it is derived from."""
     refuse(grid.unlabelled_datasets(config, config["grid"]))
     predicted, files = predicted_cells(config), list[str]()
     for pattern in (paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.GEOMETRY):

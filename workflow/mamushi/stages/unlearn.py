@@ -109,7 +109,7 @@ def _store_unlearned(
         how |= {"forget": forget, "unseen": read_tokens(*section, domains=[FORGET])}
         edited = unlearner.code.edit(*read[:3], settings.settings, **how)
         storage.write(files["tensors"], edited.tensors, job.origin)
-        counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
+        counts: dict[str, Any] = {"trained_parameters": 0, **edited.card_entries}
     else:
         if len(selected):
             tokenizer = open_tokenizer(files["model_card"])

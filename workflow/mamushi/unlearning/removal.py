@@ -49,7 +49,7 @@ def read_list(path: str | Path) -> pa.Table:
 def _read(path: Path) -> pa.Table:
     """Read a list as a table, of which JSON Lines have the columns of ``OURS`` alone."""
     if not path.is_file():
-        raise UserError(tabular.why_no_file(path), where=path)
+        raise UserError(tabular.why_not_a_file(path), where=path)
     kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     with located(path):
         if kind in PARQUET:

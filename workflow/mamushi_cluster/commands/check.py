@@ -14,7 +14,8 @@ from mamushi_curate.commands import init
 
 
 def run(*, configfile: _run.Files = None) -> tuple[int, Any]:
-    """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.run_configs``."""
+    """Print the mistakes of a configuration. Return 1 if there is one, else 0, and what was found.
+    Raises ``UserError`` as ``_run.run_configs``."""
     files = _run.run_configs(configfile)
     seen: dict[str, str] = {}
     mistakes = [*dict.fromkeys(_mistakes(files, seen))]
@@ -25,7 +26,7 @@ def run(*, configfile: _run.Files = None) -> tuple[int, Any]:
 
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
-    from mamushi.config.complete import used
+    from mamushi.config.complete import names_in_use
 
     try:
         _run.fetch(files, refresh=True)
@@ -33,7 +34,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     except UserError as error:
         yield from str(error).splitlines()
         return
-    for name in used(config, "datasets"):
+    for name in names_in_use(config, "datasets"):
         settings = config["datasets"][name]
         if settings["kind"] != "table" or "screen" in settings["forget"]:
             continue

@@ -47,14 +47,14 @@ def run(
             print(done.stdout.strip(), file=sys.stderr)
             raise UserError("the dry run failed", do="see what Snakemake said above")
         config = read_json(file.name)
-    jobs = read(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
+    jobs = parse_jobs(done.stdout, has_gpus=config["execution"]["device"] != "cpu")
     plan = sum_jobs(jobs, config)
     print(plan_text(plan))
     return 0, plan
 
 
-def read(said: str, *, has_gpus: bool) -> list[Job]:
-    """Return the jobs of a dry run, by its words. A target is no job, and has no log."""
+def parse_jobs(said: str, *, has_gpus: bool) -> list[Job]:
+    """Return the jobs that a dry run of Snakemake printed, without targets, which have no log."""
     jobs = []
     for rule, lines in JOB.findall(said):
         about = dict(line.strip().split(": ", 1) for line in lines.splitlines())
@@ -79,7 +79,7 @@ def sum_jobs(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
             job.wildcards.get("model", ""),
         )
         if job.rule in stays:
-            disk_gb = 4e-9 * model_size(config, name).trained(config["models"][name]["training"])
+            disk_gb = 4e-9 * model_size(config, name).n_trained(config["models"][name]["training"])
         hours, memory_gb = (seconds or 0.0) * job.gpus / 3600, job.memory_mb / 1000
         rows.append((job.rule, 1, int(seconds is None), seconds, hours, memory_gb, disk_gb, source))
     table = pd.DataFrame(rows, columns=["rule", *COLUMNS]).astype({"seconds": float})

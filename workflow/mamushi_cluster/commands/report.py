@@ -18,7 +18,7 @@ PAGE = Path("results/report.html")
 def run(
     *targets: str, configfile: _run.Files = None, out: Path = PAGE, how: _run.How = _run.How()
 ) -> tuple[int, Any]:
-    """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.run_configs``.
+    """Write a page on results. Return Snakemake's exit status. Raises as ``_run.run_configs``.
 
     :param targets: What to report on, else all.
     :param out: The page to write.

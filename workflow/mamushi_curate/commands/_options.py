@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cyclopts import Parameter
 
 from mamushi.errors import UserError
-from mamushi_extras.remote.urls import fetch_copy, is_remote, pin_commit, unsigned
+from mamushi_extras.remote.urls import fetch_copy, is_remote, pin_commit, unsigned_url
 
 
 def fetch(value: str) -> tuple[str, Path]:
@@ -18,7 +18,7 @@ def fetch(value: str) -> tuple[str, Path]:
         path = Path(value).expanduser().absolute()
         return str(path), path
     pinned = pin_commit(value) if value.startswith("hf:") else value
-    return unsigned(pinned), fetch_copy(pinned, refresh=True).absolute()
+    return unsigned_url(pinned), fetch_copy(pinned, refresh=True).absolute()
 
 
 def check_one(*, required: bool = True, **values: Any) -> str:

@@ -113,7 +113,7 @@ def _digests(path: Path) -> str | dict[str, str]:
 
 
 def _receipt(removal: Removal) -> dict[str, Any]:
-    """Return what was asked for and what was done."""
+    """Return the record of a removal: the list that was applied, and the counts of rows."""
     names = ("dataset", "model", "seed", "selector", "beta")
     counts = removal.counts
     read, removed = counts.read_rows, counts.removed_rows

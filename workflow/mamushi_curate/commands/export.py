@@ -76,7 +76,7 @@ def run(
         with new_folder(out) as folder:
             _write_splits(folder, read_removal(list))
     elif to == "ids":
-        for name in (ids := read_removal(list).exported()):
+        for name in (ids := read_removal(list).ids_with_copies()):
             if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
                 problem = f"the id {name!r} has a line end or white space, which no line can have"
                 raise UserError(problem, where=list, do="give the list itself to apply")
@@ -93,7 +93,7 @@ def _write_splits(folder: Path, removal: Removal) -> None:
     from mamushi.io import schemas
     from mamushi.io.tables import read_groups
 
-    ids, examples, written = {*removal.exported()}, removal.of_run("examples"), set[str]()
+    ids, examples, written = {*removal.ids_with_copies()}, removal.of_run("examples"), set[str]()
     with (
         (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
         (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,

@@ -240,9 +240,9 @@ def describe(config: dict[str, Any]) -> None:
 
 
 def read_counts(full: Mapping[str, Any], dataset: str) -> tuple[Any, dict[str, Any]]:
-    """Return the rows of a table of the completed configuration, and the counts that
-    ``build_examples`` makes of them but for near duplicates, which take minutes in a large table
-    and are left to the run. Raises ``UserError`` as that and the loader do."""
+    """Read a table by the completed configuration. Return its rows, and the counts that
+    ``build_examples`` makes of them. Near duplicates are not counted, for they take minutes in a
+    large table. Raises ``UserError`` as the loader and ``build_examples`` do."""
     from mamushi.data.examples import build_examples
 
     settings, exact = full["datasets"][dataset], {**full["data"], "near_duplicates": None}
@@ -278,7 +278,7 @@ def find_vectors(source: str) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     if not (path := local_path(source)).is_file():
-        raise UserError(tabular.why_no_file(path), where=source)
+        raise UserError(tabular.why_not_a_file(path), where=source)
     with located(source):
         schema = pq.read_schema(path)
     lists = [field.name for field in schema if "list<" in str(field.type)]

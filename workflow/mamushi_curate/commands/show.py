@@ -63,7 +63,7 @@ def _cell_lines(root: Path, manifests: Sequence[Manifest], texts: bool) -> Itera
     yield "{dataset}, {model}, seed {seed}".format(**cell)
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
     # Of a corpus, its manifest says what is known.
-    yield from _labelled_lines(
+    yield from _name_value_lines(
         [*first.get("shown", [("ranked", ranked)]), ("cut", cut(root, cell))]
     )
     order = order_lists(lists)
@@ -84,7 +84,7 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
         yield from _text_lines(root, names, max(one["removed"] for one in lists))
     figure = paths.under(root, paths.CELL_FIGURE_PNG, **names, figure="diagnostics")
     files = {"figure": figure, "page": paths.under(root, paths.RANKING, **names)}.items()
-    yield from _labelled_lines((name, path.is_file() and path) for name, path in files)
+    yield from _name_value_lines((name, path.is_file() and path) for name, path in files)
     if paths.under(root, paths.FRONTIER, **names).is_file():
         at = "" if root == paths.RESULTS else f" --root {root}"
         yield f"  how many  mamushi advise --removal 0.5{at}"
@@ -93,13 +93,14 @@ def _next_steps(root: Path, names: Cell, lists: Sequence[Manifest], texts: bool)
         yield f"  remove    mamushi apply {chosen['path']} {table_options(root, names)}"
 
 
-def _labelled_lines(lines: Iterable[tuple[str, object]]) -> Iterator[str]:
+def _name_value_lines(lines: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Yield an indented line for each pair of a name and a value, without empty values."""
     return (f"  {name:<10}{words}" for name, words in lines if words)
 
 
 def _ranking_lines(who: str, lists: Sequence[Manifest]) -> Iterator[str]:
-    """Yield what a ranking is worth, and two lines for each of its lists; none for those of a
-    comparison, of which nobody is to take one."""
+    """Yield the verdict on a selector's ranking, and two lines for each of its lists. A list that
+    is only for comparison is left out."""
     from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, unit_of
 
     yield f"  {who}: {lists[0]['judgement']['ranking']}"
@@ -133,7 +134,7 @@ def table_options(root: Path, cell: Cell) -> str:
 
 
 def _text_lines(root: Path, names: Cell, removed: int) -> Iterator[str]:
-    """Yield the first of a ranking, and those around the end of its largest list."""
+    """Yield excerpts of the five texts ranked first, and of four around the largest list's end."""
     from mamushi.evidence.ranking import excerpt_rows, ranking_path
     from mamushi.io import schemas
     from mamushi.io.tables import read_table

@@ -41,7 +41,7 @@ class Dialect(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Dialect:
-        """Return that of the settings of a loader, or of options of the same names."""
+        """Return the dialect that ``separator`` and ``quote`` set, of a loader or a command."""
         separator = settings.get("separator")
         return cls("\t" if separator == "tab" else separator, settings.get("quote") != "none")
 
@@ -100,8 +100,8 @@ def records(
 
 
 def shown_name(path: Path) -> str:
-    """Return the name of a file for messages and tables: what is not UTF-8 in it is escaped. Of
-    folders as ``year=2023`` they are part of it."""
+    """Return the name of a file for messages and tables, with bytes that are not UTF-8 escaped. It
+    begins with the file's folder if that is named as ``year=2023``."""
     name = f"{path.parent.name}/{path.name}" if "=" in path.parent.name else path.name
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
@@ -239,9 +239,9 @@ def _delimited_rows(
 
 
 def _are_rows(lines: Sequence[str], width: int, separator: str) -> bool:
-    """Return whether each line of a row looks like one: a `"` that opens a cell by chance, as the
-    first character of a sentence does, closes at the next one lines below. A comma before a space
-    is one of prose, and one alone of a number."""
+    """Return whether lines look like rows of ``width`` cells. If a `"` opened a cell by chance, as
+    it may at the start of a sentence, its cell takes in whole rows below. A cell that begins with a
+    space is prose, and a single separator may be a decimal comma."""
     # A quote that does not close in its line is a character.
     closed = [line.replace('"', "") if line.count('"') % 2 else line for line in lines]
     rows = [row for row in csv.reader(filter(str.strip, closed), delimiter=separator) if row]

@@ -162,8 +162,8 @@ def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
 
 
 def name_at(value: Any, column: str, place: object) -> str | None:
-    """Return a cell as a name, as ``name_of``. Raises ``UserError`` for one of several values, and
-    of bytes, which are no text."""
+    """Return a cell's value as ``name_of`` writes it. Raises ``UserError`` for bytes and for a cell
+    of several values."""
     if isinstance(value, list | dict | bytes):
         problem = f"column {column!r} is {value!r:.60}, not one value"
         raise UserError(problem, where=place, do="name a column of numbers or text")

@@ -100,8 +100,8 @@ def _texts_and_turns(table: FileTable, conversations: Conversations) -> list[Cel
 def _domains(
     table: FileTable, settings: Mapping[str, Any]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows are of the forget domain, and which of one at all: where both domains are
-    marked a row may be of neither. Where nobody marked the domain, none is of it."""
+    """Return two masks (n,): rows of the forget domain, and rows of either domain. A row is of
+    neither if both domains are marked and it has no mark. Unmarked tables have no forget rows."""
     n, retained = len(table.places), (settings["retain"] or {}).get("where")
     if (marked := settings["forget"].get("where")) is None:
         return np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
@@ -121,8 +121,8 @@ def _domains(
 
 
 def _marked_rows(table: FileTable, where: str, *, may_lack: bool) -> NDArray[np.bool_]:
-    """Return of which rows an expression is true (n,). Raises ``UserError`` for an empty cell on
-    which that hangs, unless values ``may_lack``."""
+    """Return for which rows (n,) the expression ``where`` is true. Raises ``UserError`` if that
+    depends on an empty cell, unless values ``may_lack``."""
     columns = dict[str, Any]()
     for name in columns_in(where):
         with located(f"{table.file}, column {name!r}"):

@@ -39,8 +39,7 @@ def read_aligned(
     they are numbers ``by_row``, from 1.
 
     Raises ``UserError`` for an id that is missing, there twice or unknown, and a vector that
-    float16 cannot hold; ``ValueError`` for lists of several lengths.
-    """
+    float16 cannot hold; ``ValueError`` for lists of several lengths."""
     where = files[0] if len(files) == 1 else files[0].parent
     known, n = pa.chunked_array([ranked, *others.chunks]), len(ranked)
     times, unknown = np.zeros(len(known), np.int64), list[str | None]()

@@ -57,15 +57,15 @@ def import_embeddings(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.io.tables import ranked, write_vectors
+    from mamushi.io.tables import ranked_columns, write_vectors
     from mamushi_curate.vectors.reading import read_aligned
     from mamushi_curate.vectors.word_vectors import fit_components
 
-    embedding, columns = settings.embedding, ranked(examples)
+    embedding, columns = settings.embedding, ranked_columns(examples)
     if not (vectors or embedding["words"]):
         raise UserError(NO_PATH, where="embeddings.path")
     if not vectors:
-        words = ranked(examples, "text")["text"].to_pylist()
+        words = ranked_columns(examples, "text")["text"].to_pylist()
         components = fit_components(words, embedding["words"])[1].astype("float16")
         write_vectors(out, [components], columns, job.origin)
         return

@@ -15,7 +15,7 @@ ANSWERED = "_answered"
 
 
 def reading_steps(settings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Take people's answers over what marked the rows."""
+    """Return the step that puts people's answers in the place of labels, if there are answers."""
     return {"answer": apply_answers} if settings.get("answers") else {}
 
 

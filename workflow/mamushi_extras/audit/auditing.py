@@ -23,7 +23,7 @@ from mamushi.errors import UserError, located
 from mamushi.io import paths, schemas
 from mamushi.io.digests import fingerprint
 from mamushi.io.files import read_json, read_plain_json, write_json, write_text
-from mamushi.io.tables import FORGET, ranked, read_table
+from mamushi.io.tables import FORGET, ranked_columns, read_table
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.removals import digest_of_ids, read_texts_of
 from mamushi_curate.removal import read_removal
@@ -120,18 +120,18 @@ def read_ranked(place: Mapping[str, Any], listed: Sequence[str]) -> pd.DataFrame
 
 
 def read_earlier(examples: Path, copies: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return what was answered before about texts and their copies, by which they were ranked."""
+    """Return an earlier audit's answers by the id of a text, the same for its copies."""
     column = f"label_{ANSWERED}"
     if column not in pq.read_schema(examples).names:
         return {}
-    rows = ranked(examples, column)
+    rows = ranked_columns(examples, column)
     pairs = zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
     return {same: said for name, said in pairs if said for same in (name, *copies.get(name, ()))}
 
 
 def merge_answers(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
-    """Say what the answers mean, and write them as one file. Raises ``UserError`` for answers to
-    another audit."""
+    """Write people's answers as one file of labels. Print and return the estimates that rest on
+    them. Raises ``UserError`` for answers to another audit."""
     audit, answers_of = read_json(folder / "audit.json"), dict[str, Any]()
     strata, sample = audit["strata"], audit["sample"]
     for path in files:
@@ -143,7 +143,7 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
     # A row per text in the order of reading, a column per annotator.
     people = pd.DataFrame(answers_of, index=[drawn["id"] for drawn in sample], dtype=object)
     least = min(READERS, people.shape[1])
-    merged = merge(people, least)
+    merged = agreed_answers(people, least)
     codes = [drawn["stratum"] for drawn in sample][: len(merged)]
     every = (merged.notna(), merged == YES, merged == UNSURE)
     answers = np.array([np.bincount(codes, which, len(strata)) for which in every])
@@ -162,7 +162,7 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
         for name, (value, low, high) in estimates.items():
             print(f"  {name:<10}{value:.3f} [{low:.3f}, {high:.3f}]   {QUANTITIES[name]}")
     labels = dict(audit["earlier"])
-    for drawn, answer in zip(sample, merge(people), strict=False):
+    for drawn, answer in zip(sample, agreed_answers(people), strict=False):
         if answer != UNSURE:
             labels |= dict.fromkeys([drawn["id"], *drawn["copies"]], answer)
     out = folder / "merged.json"
@@ -226,10 +226,10 @@ def estimate(
     read, yes, unsure = answers
     sizes, listed = strata["texts"].to_numpy(), strata["listed"].to_numpy()
 
-    def drawn(seen: Doubles, shift: int) -> Doubles:
-        """Draw each stratum's number of texts of the domain (DRAWS, h): of those that nobody read
-        it is beta-binomial, as order statistics of a sample without replacement, with a shift of 0
-        for the exact distribution of the lower limit, of 1 for the upper one."""
+    def draw_counts(seen: Doubles, shift: int) -> Doubles:
+        """Draw the number of texts of the domain in each stratum (DRAWS, h). Among texts that
+        nobody read it is beta-binomial, as order statistics of a sample without replacement. A
+        shift of 0 gives the exact distribution of the lower limit, 1 that of the upper one."""
         a, b = seen + shift, read - seen + 1 - shift
         share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (DRAWS, len(read)))
         share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
@@ -246,7 +246,7 @@ def estimate(
             numbers[..., ~listed].sum(-1) / sizes[~listed].sum(),
         ]
 
-    low, high = drawn(yes, 0), drawn(yes + unsure, 1)
+    low, high = draw_counts(yes, 0), draw_counts(yes + unsure, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         numbers = sizes * (yes / (read - unsure))
         ends = quantities(numbers, numbers), quantities(low, high), quantities(high, low)
@@ -260,9 +260,9 @@ def estimate(
     }
 
 
-def merge(people: pd.DataFrame, least: int = 1) -> pd.Series:
-    """Return one answer to each of the texts that so many people have reached, at ``least``: that
-    which so many more give than the other one; else it is unsure."""
+def agreed_answers(people: pd.DataFrame, least: int = 1) -> pd.Series:
+    """Return one answer for each of the first texts, in reading order, that ``least`` people have
+    reached: yes or no where ``least`` more people say so than say the opposite, else unsure."""
     places = np.arange(1, len(people) + 1)[:, None] * people.notna().to_numpy()
     reached = np.sort(places.max(axis=0))
     count = reached[-least] if len(reached) >= least else 0

@@ -148,9 +148,9 @@ def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> Non
 def open_embedder(
     name: str, pooled: Mapping[str, Any], scorer: Path
 ) -> Callable[[Sequence[str]], Doubles]:
-    """Return what makes vectors (n, width) of texts by a model, a folder or an id on the hub, as a
-    ``scorer`` says that they are ``pooled``: NaN of a text without tokens. Raises ``UserError`` for
-    a model that is not the scorer's."""
+    """Return a function that maps texts to vectors (n, width), NaN for a text without tokens. The
+    model is a folder or an id on the hub; its states are pooled as ``pooled``, of the file
+    ``scorer``, says. Raises ``UserError`` for another model than the scorer was fitted with."""
     from mamushi.lm import loading
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import TokenSet, encode, frame_tokens, offsets_of
@@ -217,8 +217,8 @@ class Scorer:
 
 
 def read_scorer(path: Path, model: str | None = None) -> Scorer:
-    """Read a scorer. Raises ``UserError`` for a missing or damaged file, for another one, where
-    one of vectors has no ``model``, and as ``open_embedder``."""
+    """Read a scorer from a file. Raises ``UserError`` for a file that is missing, damaged or no
+    scorer, for one that needs a ``model`` if none is given, and as ``open_embedder``."""
     with reading(path, do="give what mamushi export --to scorer wrote"):
         scorer, tensors = trained_metadata(path)["scorer"], load_file(path)
         terms = {}

@@ -14,7 +14,7 @@ class Draw(Settings):
 
 
 def draw(*, examples: Input, out: Output, settings: Draw, job: Job) -> None:
-    """Draw the texts of a seed's training sections from those of both in a dataset's examples."""
+    """Deal a dataset's training texts to its contamination and inference sections anew, by seed."""
     from mamushi_extras.draws.drawing import draw_examples
 
     table, about = parquet.read_table(examples, schemas.EXAMPLES), parquet.read_metadata(examples)

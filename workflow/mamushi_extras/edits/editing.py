@@ -68,8 +68,8 @@ class Edited:
         return self.edit.cpu().state_dict(prefix=PREFIX)
 
     @property
-    def counts(self) -> dict[str, float | None]:
-        """Return what the model's card says of it."""
+    def card_entries(self) -> dict[str, float | None]:
+        """Return the edit's settings and measured effects, as the model's card has them."""
         pair = {name: getattr(self.edit, name) for name in ("strength", "temperature")}
         effect = {"forget_rise": self.forget_rise, "harm": self.harm, "gold_rise": self.gold_rise}
         return {**{name: round(float(x), 6) for name, x in pair.items()}, **effect}

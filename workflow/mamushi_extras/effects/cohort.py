@@ -38,7 +38,7 @@ class Cohort:
         return {"dataset": self.dataset, "model": self.model}
 
     def files(self, pattern: str, **wildcards: str) -> list[Path]:
-        """Return the path of each seed, by further ``wildcards`` of the pattern."""
+        """Return a path for each seed: the pattern with its seed and the other ``wildcards``."""
         wildcards |= self.cell
         return [paths.under(self.root, pattern, seed=s, **wildcards) for s in self.seeds]
 
@@ -77,7 +77,7 @@ class Cohort:
             values.append(table[column].take(pc.index_in(ids, table["id"])).to_numpy())
         return np.array(values)
 
-    def listed(self, ids: Any, selector: str, beta: str) -> NDArray[np.bool_]:
+    def is_listed(self, ids: Any, selector: str, beta: str) -> NDArray[np.bool_]:
         """Tell which of ``ids`` are in the removal list of each seed (S, len(ids))."""
         files = self.files(paths.REMOVAL, selector=selector, beta=beta)
         lists = [read_table(path, schemas.REMOVALS, ["id"])["id"] for path in files]

@@ -75,7 +75,7 @@ class Effect:
     reason: str | None = None
 
     def columns(self, name: str) -> dict[str, Any]:
-        """Return the effect and its interval under the names of columns."""
+        """Return the effect and its interval as columns, whose names begin with ``name``."""
         ends = {"": self.estimate, "_low": self.low, "_high": self.high}
         return {f"{name}{end}": finite_or_none(value) for end, value in ends.items()}
 

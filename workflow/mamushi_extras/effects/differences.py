@@ -30,11 +30,9 @@ def tables(root: Path, grid: Mapping[str, Any], ranked: Collection[str]) -> dict
 
 
 def sad_differences(table: pa.Table) -> pa.Table:
-    """Return the table ``sad_differences`` of a table ``sad``.
-
-    A row per selector other than random, for each measured budget and the area (``beta`` is null),
-    against random and against the best of the others. With one seed all numbers are null.
-    """
+    """Return the table ``sad_differences`` of a table ``sad``. A row per selector other than
+    random, for each measured budget and the area (``beta`` is null), against random and against the
+    best of the others. With one seed all numbers are null."""
     rows: list[dict[str, Any]] = []
     for model, of_model in table.to_pandas().groupby(["dataset", "model"], sort=False):
         measured = of_model[(of_model.beta > 0) & (of_model.beta < 1)]

@@ -25,8 +25,7 @@ from mamushi.evaluation.sad import BASELINE
 from mamushi.io import paths
 from mamushi.io.columns import Table
 from mamushi.io.files import read_json
-from mamushi.io.tables import DOMAINS, FORGET, RETAIN
-from mamushi.io.tables import ranked as ranked_texts
+from mamushi.io.tables import DOMAINS, FORGET, RETAIN, ranked_columns
 from mamushi_extras.effects.cohort import Cohort, Rows, cohorts
 from mamushi_extras.effects.contrasts import ONE_SEED, TWO_SEEDS, holm, pooled_variance
 from mamushi_extras.effects.schemas import EFFECTS, SUBGROUPS
@@ -61,7 +60,7 @@ def effect_rows(
         names: dict[str, list[str]] = {}
         for name in grid["selectors"]:
             selector = BASELINE if by_chance[name] else name
-            names.setdefault(selector, []).append(arms.retrained(name, beta))
+            names.setdefault(selector, []).append(arms.retrained_arm(name, beta))
         rows += _rows_at(cohort, float(beta), names, margin)
     compared = [row for row in rows if "p" in row]
     corrected = holm([row["p"] for row in compared])
@@ -181,7 +180,7 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
     examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
     of_seeds = [
         texts["id"].filter(pc.equal(texts["domain"], FORGET))
-        for texts in map(ranked_texts, cohort.examples)
+        for texts in map(ranked_columns, cohort.examples)
     ]
     ids = pa.concat_arrays(of_seeds).unique()
     drawn = np.array([pc.is_in(ids, of_seed) for of_seed in of_seeds])
@@ -189,9 +188,9 @@ def group_rows(cohort: Cohort, grid: Mapping[str, Any], ranked: Collection[str])
     start, gold = cohort.nll("beta0"), cohort.nll("gold")
     all_groups = [*groups(cohort.texts, cohort.held_out["tokens"].to_numpy() > 0)]
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
-        nll, on_list = cohort.nll(arms.retrained(selector, budget)), None
+        nll, on_list = cohort.nll(arms.retrained_arm(selector, budget)), None
         if selector in ranked:
-            on_list = cohort.listed(ids, selector, paths.beta(budget))
+            on_list = cohort.is_listed(ids, selector, paths.beta(budget))
         head = {**cohort.cell, "selector": selector, "beta": float(budget), "seeds": len(nll)}
         for domain, subgroup, value, rows in all_groups:
             row = {**head, "domain": domain, "subgroup": subgroup, "value": value}

@@ -57,7 +57,7 @@ def predict(
     budgets, rows = sorted({0.0, 1.0, *map(float, settings.budgets)}), list[dict[str, Any]]()
     asked = dict(zip(settings.selectors, scores, strict=True))
     try:
-        groups = group_codes(parquet.ranked(examples, "group")["group"])
+        groups = group_codes(parquet.ranked_columns(examples, "group")["group"])
         proxy = Proxy(texts, held_out if is_held_out else None, groups)
     except UserError:
         asked = {}

@@ -44,8 +44,8 @@ def token_counts(texts: TokenSet, size: int, chosen: NDArray[np.bool_] | bool = 
     return np.array([np.bincount(tokens, minlength=size) for tokens in by_domain], np.float64)
 
 
-def vocabulary(*texts: TokenSet) -> int:
-    """Return 1 + the largest token of all texts."""
+def vocabulary_size(*texts: TokenSet) -> int:
+    """Return 1 + the largest token id in any of these texts."""
     return 1 + max((int(token_set.tokens.max(initial=0)) for token_set in texts), default=0)
 
 
@@ -69,7 +69,7 @@ class Proxy:
         self, texts: TokenSet, held_out: TokenSet | None, groups: NDArray[np.int64] | None = None
     ) -> None:
         self.texts = texts
-        size = vocabulary(texts, *([held_out] if held_out else []))
+        size = vocabulary_size(texts, *([held_out] if held_out else []))
         counts = token_counts(texts, size)
         if held_out is not None:
             fold, trained = np.full(len(texts), -1), [counts]
@@ -113,8 +113,8 @@ class Proxy:
 def predictions(
     proxy: Proxy, ranking: pa.Table, budgets: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table ``predicted`` at increasing budgets, from a table ``scores`` or
-    ``token_scores``."""
+    """Yield a row of the table ``predicted`` for each of the increasing budgets. The ``ranking`` is
+    a table ``scores`` of texts or ``token_scores``."""
     texts = proxy.texts
     row_of = {name: row for row, name in enumerate(texts.ids)}
     if "rank" in ranking.column_names:

@@ -72,8 +72,7 @@ def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
 
 class Slopes:
     """Measures the slopes of the losses of ``texts`` at the weights that the model has, along what
-    helps ``targets`` of both domains. Of a model that is cut over processes, each moves its rows.
-    """
+    helps ``targets`` of both domains. Of a sharded model each process moves its own rows."""
 
     def __init__(
         self,
@@ -120,6 +119,7 @@ class Slopes:
 
     @torch.no_grad()
     def _along_gradients(self) -> Doubles:
+        """Return central differences of the token losses (predicted,) along the gradients."""
         moved = [(p, p.grad) for p in self.trained if p.grad is not None]
         length = _norm([along for _, along in moved])
         if length == 0:
@@ -218,8 +218,9 @@ def measure_along_training(
 def draw_by_fold(
     pool: TokenPool, most: int, seed: int
 ) -> tuple[NDArray[np.int16], dict[int, Targets]]:
-    """Return the fold (texts,) of each ranked text, a group in one, and the targets of each fold:
-    texts of the contamination section or, where there is none, of the other fold."""
+    """Return the fold (texts,) of each ranked text, and ``most`` target texts a domain for each
+    fold. With a contamination section there is one fold, with targets of that section. Otherwise
+    there are two folds of whole groups, and each has targets of the other one."""
     texts = pool.texts
     if len(pool.contamination):
         return np.zeros(len(texts), np.int16), {0: draw_targets(pool.contamination, most, seed)}

@@ -66,8 +66,8 @@ def attack_auc(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Fl
 
 
 def tpr(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
-    """Return the share of members above the lowest score that at most 1% of the others exceed,
-    (B,), from arrays as of ``attack_auc``."""
+    """Return the true positive rate at 1% false positives (B,): the share of members that score
+    above all but 1% of the outsiders. The arguments are those of ``attack_auc``."""
     order = np.argsort(-outsiders, kind="stable")
     reached = np.cumsum(wo[:, order], axis=1)
     allowed = FALSE_POSITIVES * reached[:, -1:] + 1e-9
@@ -96,14 +96,14 @@ def compare(
         drawn = rng.integers(len(rows), size=(RESAMPLES, len(rows)))
         weights[1:, rows] = [np.bincount(again, minlength=len(rows)) for again in drawn]
 
-    def measured(scores: Floats) -> Floats:
-        """Return the measure of each seed, of the texts as they are and of resamples (S, 1 + B)."""
+    def measure_by_seed(scores: Floats) -> Floats:
+        """Return the measure by seed (S, 1 + B): first on all texts, then on B resamples."""
         pairs = zip(scores, member, strict=True)
         return np.array(
             [function(x[m], x[outsider], weights[:, m], weights[:, outsider]) for x, m in pairs]
         )
 
-    ours, theirs = measured(model), measured(gold)
+    ours, theirs = measure_by_seed(model), measure_by_seed(gold)
     n, row = int(min(*member.sum(axis=1), outsider.sum())), dict[str, Any]()
     columns = {"value": ours, "gold": theirs, "difference": ours - theirs}
     for name, values in columns.items():
@@ -172,7 +172,7 @@ def membership_rows(cohort: Cohort, names: Sequence[str]) -> Iterator[dict[str, 
         arm, scores = Arm.parse(name), attack_scores(name, means, ranked)
         sets = {"forget": np.tile(ranked, (seeds, 1))}
         if arm.selector and arm.beta:
-            listed = cohort.listed(texts["id"], arm.selector, arm.beta)
+            listed = cohort.is_listed(texts["id"], arm.selector, arm.beta)
             sets = {"removed": ranked & listed, "kept": ranked & ~listed}
         for (members, inside), attack, measure in product(sets.items(), WHY_NOT, MEASURES):
             # Seeds may remove other numbers of texts: the least of them.
@@ -192,9 +192,8 @@ def membership_rows(cohort: Cohort, names: Sequence[str]) -> Iterator[dict[str, 
 
 
 def attack_scores(name: str, means: Mapping[str, Floats], ranked: Mask) -> dict[str, Floats]:
-    """Return the scores (S, n) of the attacks that can be made on an arm: the mean log-likelihood
-    (Yeom et al. 2018), that less the base model's (Carlini et al. 2021), and the likelihood ratio.
-    """
+    """Return the scores (S, n) of membership attacks on an arm: the mean log-likelihood (Yeom et
+    al. 2018), that less the base model's (Carlini et al. 2021), and the likelihood ratio."""
     attacks = {"loss": means[name]}
     if name != "base":
         attacks["reference"] = means[name] - means["base"]

@@ -34,12 +34,12 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity["nll_forget"] for perplexity in start])
     gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
-    start_texts, gold_texts = (_relearned(cohort, arm) for arm in (endpoint, "gold"))
+    start_texts, gold_texts = (_relearned_nll(cohort, arm) for arm in (endpoint, "gold"))
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for name, selector, beta in product(names, grid["selectors"], map(float, grid["budgets"])):
         method = arms.RETRAINING if name == RETRAINING_SOURCE else name
-        arm = arms.unlearned(method, selector, beta)
-        nll, relearned = _curves(cohort, arm), _relearned(cohort, arm)
+        arm = arms.unlearned_arm(method, selector, beta)
+        nll, relearned = _curves(cohort, arm), _relearned_nll(cohort, arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             ends = start_texts[step], gold_texts[step]
@@ -57,7 +57,7 @@ def relapse_rows(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dic
             yield row
 
 
-def _relearned(cohort: Cohort, arm: str) -> dict[int, Floats]:
+def _relearned_nll(cohort: Cohort, arm: str) -> dict[int, Floats]:
     """Return by step the summed NLL of each held-out text (S, n), in nats, NaN of those that are
     not measured, under the models of an arm that has relearned for so many steps."""
     files, ids = cohort.files(paths.RELEARNED, arm=arm), cohort.held_out["id"].to_pylist()

@@ -88,8 +88,8 @@ def model_files(axes: Config, pattern: str) -> list[str]:
 
 
 def left(config: Config) -> Needs:
-    """Return what all models make of single forget texts, and the lists that they are without; the
-    cells, and the arms that are asked about by model."""
+    """Return the files with scores of single forget texts under each model and the removal lists,
+    and the settings of the tables made of them."""
     axes = grid.axes(config, "left")
     drawn = [name for name in axes["datasets"] if config["datasets"][name].get("draws")]
     one_draw = "membership asks models of all seeds about the same texts"
@@ -227,10 +227,10 @@ def relearn(
 
 
 def relapse(config: Config) -> Needs:
-    """Return how fast the probed models, their starts and gold relearn, if any is to; their axes,
-    and the endpoints that unlearning starts from, by model."""
+    """Return the files that show how fast models relearn, and the settings of the tables made of
+    them. Without relearning in the configuration there are no files."""
     refuse(grid.hindrances(config, config["probe"]))
-    probe, starts = grid.axes(config, "probe"), grid.starts(config, "probe")
+    probe, starts = grid.axes(config, "probe"), grid.starting_endpoints(config, "probe")
     if not starts or config["probe"]["relearning"] is None:
         return [], {"grid": {**probe, "models": []}, "starts": {}}
     files = grid.expand(probe, paths.EXAMPLES) + grid.expand(probe, paths.NLL, ["gold"])

@@ -45,7 +45,7 @@ def display_url(url: str) -> str:
     return urlunsplit((scheme, host.rpartition("@")[2], path, "", "")) if is_remote(url) else url
 
 
-def unsigned(url: str) -> str:
+def unsigned_url(url: str) -> str:
     """Return a URL as results name it: without a signature. Raises ``UserError`` for one with a
     password, one that is not encrypted, and one of no files of the hub."""
     address, problem = urlsplit(url), ""
@@ -64,8 +64,8 @@ def unsigned(url: str) -> str:
 
 
 def receipt_path(url: str) -> Path:
-    """Return the receipt of the copy of a URL, which ``unsigned`` has returned: it is there if the
-    copy is."""
+    """Return the path of the receipt of a copy, by its URL as ``unsigned_url`` returns it. It is
+    there if the copy is."""
     return Path(paths.FETCHED.format(place=hashlib.sha256(url.encode()).hexdigest()[:16]))
 
 
@@ -95,11 +95,11 @@ def urls(values: Any) -> Iterator[str]:
 
 
 def pin_commit(url: str) -> str:
-    """Return a URL as ``unsigned`` and, on the hub, with the commit that its branch has now. Raises
-    ``UserError`` as that, and where the hub does not answer."""
-    match = HUB.fullmatch(unsigned(url))
+    """Return a URL as ``unsigned_url`` does and, on the hub, with the present commit of its branch.
+    Raises ``UserError`` as that, and where the hub does not answer."""
+    match = HUB.fullmatch(unsigned_url(url))
     if match is None:
-        return unsigned(url)
+        return unsigned_url(url)
     name, revision, path = match.groups()
     with _explain_errors(url):
         from huggingface_hub import HfApi
@@ -111,7 +111,7 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     """Return the copy of the file, folder or pattern that a URL names. It is fetched where there is
     none or it was changed and, with ``refresh``, where its original was. Raises ``UserError``, and
     ``ImportError``, which names the package that a kind of URL needs."""
-    target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
+    target, receipt = local_path(unsigned_url(url)), receipt_path(unsigned_url(url))
     if not refresh and _read_revisions(receipt):
         return target
     folder = receipt.parent
@@ -202,7 +202,7 @@ def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
 
 @contextlib.contextmanager
 def _explain_errors(url: str) -> Iterator[None]:
-    """Call what a library raises by its name: its words may have the whole URL in them."""
+    """Replace a library's exception by a ``UserError`` without the URL, which may hold secrets."""
     try:
         yield
     except (UserError, ImportError):

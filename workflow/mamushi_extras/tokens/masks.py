@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mamushi.data.groups import GroupCodes
 from mamushi.data.labels import group_codes
 from mamushi.io.domains import CONTAMINATION, INFERENCE
-from mamushi.io.tables import ranked
+from mamushi.io.tables import ranked_columns
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.removals import digest_of_ids
@@ -36,7 +36,7 @@ def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
     texts, contamination = (
         read_tokens(tokens, examples, section, max_length) for section in (INFERENCE, CONTAMINATION)
     )
-    return TokenPool(texts, contamination, group_codes(ranked(examples, "group")["group"]))
+    return TokenPool(texts, contamination, group_codes(ranked_columns(examples, "group")["group"]))
 
 
 def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:

@@ -146,8 +146,7 @@ def token_manifests(
     job: Job,
 ) -> None:
     """Write the manifest of the mask at every budget of a selector of tokens: how well it tells the
-    domains apart, what it would take of the retain texts, and how much of it refits mask as well.
-    """
+    domains apart, its part of the retain texts, and how much of it refits mask as well."""
     from mamushi.data.labels import read_texts
     from mamushi.io.files import write_json
     from mamushi.selection.refits import refit_seed

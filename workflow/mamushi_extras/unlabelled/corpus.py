@@ -19,7 +19,7 @@ from mamushi.data.groups import effective_share
 from mamushi.data.labels import group_codes
 from mamushi.evidence.verdict import VAGUE, judge_list, unit_of
 from mamushi.io.domains import FORGET
-from mamushi.io.tables import ranked, read_metadata
+from mamushi.io.tables import ranked_columns, read_metadata
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.removals import digest_of_ids
 from mamushi_extras.audit.adds import ANSWERED
@@ -168,7 +168,7 @@ class Corpus:
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collection[str]) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
     names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in read_metadata(examples) else [])]
-    columns = ranked(examples, "group", *(f"label_{name}" for name in names))
+    columns = ranked_columns(examples, "group", *(f"label_{name}" for name in names))
     role = columns[f"label_{GIVEN}"]
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
@@ -199,7 +199,7 @@ def manifest_of_corpus(
     # What is known of labelled lists: how much is not of the domain.
     at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
     wrong = {"estimate": at, "upper_bound": low}
-    content = list_words(precision, recall, unit)
+    content = describe_list(precision, recall, unit)
     judged = judge_list(separates, k, stable, wrong, compared=compared, unit=unit, holds=content)
     return {
         "n_forget": len(corpus.order),
@@ -222,8 +222,9 @@ def manifest_of_corpus(
     }
 
 
-def list_words(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
-    """Return what a list of some ``unit`` holds, in words."""
+def describe_list(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
+    """Return a clause on the precision and recall of a removal list of texts, or of another
+    unit."""
     listed, single = "it" if unit == "texts" else f"its {unit}", unit.removesuffix("s")
     has = f"a {single} like the examples is in it with a chance of {share_text(recall)}"
     has = "how much of the domain it has is not known" if recall["low"] is None else has

@@ -51,7 +51,7 @@ class CorpusScreen:
         self._save(f"scores/{rank:05}", screens.highest(blocks, screen.count(self.most)))
 
     def cut(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        """Write the screen, and where the documents end that pass."""
+        """Set the screen's threshold by the scores of all tasks, and write the screen again."""
         files = sorted(Path(self.folder).glob("scores/*"))
         blocks = (screens.ScreenScores(**load_file(file)) for file in files)
         self._save("screen", self.read().cut_at(self.most, blocks))

@@ -69,7 +69,7 @@ class CorpusRows(Raw):
         forget[wanted], roles[wanted] = False, WANTED
         return replace(self, forget=forget, labels={**labels, GIVEN: roles.tolist()})
 
-    def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
+    def unlisted_rows(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows are not of the corpus."""
         return np.array([self.labels[GIVEN][row] is not None for row in rows.tolist()], dtype=bool)
 
@@ -85,9 +85,9 @@ class CorpusRows(Raw):
 
 
 def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
-    """Read a corpus, or what a screen lets through, with the examples behind it, and what is
-    wanted. Raises ``UserError`` as ``read_raw`` and ``read_beside``, and where either alone is
-    conversations: the template would tell them apart."""
+    """Read an unlabelled corpus, or what a screen lets through, with the examples of what is wanted
+    behind it. Raises ``UserError`` as ``read_raw`` and ``read_beside``, and if only one is of
+    conversations, as the chat template would then tell them apart."""
     beside, raw, forget = read_beside(settings), read_raw(settings), settings["forget"]
     files = {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
     screened = {}

@@ -99,7 +99,8 @@ def text_key(text: str) -> int:
 
 
 def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
-    """Return the distinct texts of lowest keys, in their order, and the number of all texts."""
+    """Return a sample of the distinct texts, those whose hashes are lowest, in the order of these,
+    and how many texts there were."""
     drawn: dict[int, str] = {}
     limit, rows = 1 << 63, 0
     for text in texts:

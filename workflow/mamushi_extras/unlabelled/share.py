@@ -125,7 +125,7 @@ class Tilt(NamedTuple):
         return cls(share, float(at[0]) - slope * mean, slope)
 
     def posterior(self, score: Doubles) -> Doubles:
-        """Return of each score (n,) the probability that a corpus text with it is of the domain."""
+        """Return the probability that a corpus text is of the domain, for each score (n,)."""
         odds = self.intercept + self.slope * score + _logit(self.share)
         return np.asarray(np.exp(-np.logaddexp(0, -odds)), dtype=np.float64)
 

@@ -53,8 +53,8 @@ def corpus_manifest(
     settings: CorpusManifest,
     job: Job,
 ) -> None:
-    """Write the manifest of a list of such a corpus: it says what share of the list is of the
-    domain, and what share of the domain the list has."""
+    """Write the manifest of a list from an unlabelled corpus: which share of the list is of the
+    domain, and which share of the domain is on the list."""
     from mamushi.data.labels import read_texts
     from mamushi.evidence.calibration import read_scores
     from mamushi.evidence.ranking import refit_ranks, stability_columns

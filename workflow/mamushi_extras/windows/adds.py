@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from mamushi.config.complete import used
+from mamushi.config.complete import names_in_use
 from mamushi.config.kinds import Added, Count, Section, key
 from mamushi.config.sources import is_unlabelled
 
@@ -36,9 +36,9 @@ def pool_step(pool: Any, metadata: Mapping[str, Any], column: Callable[[str], An
     windows = metadata.get("windows")
     if not windows or not windows["labelled"]:
         return pool
-    from mamushi_extras.windows.windows import with_document_steps
+    from mamushi_extras.windows.windows import add_document_steps
 
-    return with_document_steps(pool, windows["action"] == "remove")
+    return add_document_steps(pool, windows["action"] == "remove")
 
 
 def removal_list(removal: Any) -> Any:
@@ -65,8 +65,8 @@ def removal_list(removal: Any) -> Any:
 
 
 def check(full: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what cannot be divided, or not in this way."""
-    for name in used(full, "datasets"):
+    """Yield a line for each dataset whose ``windows`` contradict its other settings."""
+    for name in names_in_use(full, "datasets"):
         dataset, at = full["datasets"][name], f"datasets.{name}.windows"
         if (windows := dataset["windows"]) is None:
             continue

@@ -94,9 +94,9 @@ def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     return divided if is_cut or not labelled else DocumentRows(**vars(divided))
 
 
-def with_document_steps(pool: Pool, removes: bool) -> Pool:
-    """Return a pool of windows that have the labels of their documents; where documents go as a
-    whole (``removes``), they are scored."""
+def add_document_steps(pool: Pool, removes: bool) -> Pool:
+    """Return the pool with steps for windows that inherit the label of their document: a choice of
+    windows to fit on and, if whole documents are removed (``removes``), a score per document."""
     codes = np.unique([document_of(name) for name in pool.ids], return_inverse=True)[1]
     return replace(
         pool,

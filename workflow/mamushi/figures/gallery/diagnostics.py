@@ -16,7 +16,7 @@ def draw(grid: dict[str, Any], scores: Path) -> Any:
 
     from mamushi.evidence import diagnostics
     from mamushi.evidence.calibration import read_scores
-    from mamushi.figures.style import TONES, lines
+    from mamushi.figures.style import TONES, draw_line_panels
     from mamushi.io.domains import DOMAINS
     from mamushi.io.names import label
 
@@ -37,7 +37,7 @@ def draw(grid: dict[str, Any], scores: Path) -> Any:
         ],
     }
     titled = {title.format(**numbers): panel for title, panel in drawings.items()}
-    panels = lines(grid, titled, note)
+    panels = draw_line_panels(grid, titled, note)
     first, second, third, fourth = panels.values()
     look = {"hue": "domain", "palette": TONES, "legend": False, "element": "step", "bins": 50}
     sns.histplot(rows, x="score", ax=first, stat="density", common_norm=False, **look)

@@ -15,7 +15,7 @@ SHARES = (0.9, 0.95)
 def draw(grid: dict[str, Any], geometry: Path) -> Any:
     """Draw the run that ``grid`` names: ``dataset, model, seed``."""
     from mamushi.evidence.geometry import smallest_k
-    from mamushi.figures.style import REFERENCE, lines, read_geometry
+    from mamushi.figures.style import REFERENCE, draw_line_panels, read_geometry
 
     rows, _ = read_geometry(geometry)
     k, cumulative = rows.k, rows.power_cumulative
@@ -28,7 +28,7 @@ def draw(grid: dict[str, Any], geometry: Path) -> Any:
         "(c) singular values": [(name, k, values) for name, values in singular.items()],
         "(d) relative to the first": [(name, k, v / v[0]) for name, v in singular.items()],
     }
-    panels = lines(grid, drawings)
+    panels = draw_line_panels(grid, drawings)
     _, cumulated, _, relative = panels.values()
     for share, n in zip(SHARES, numbers, strict=True):
         cumulated.plot([0, n, n], [share, share, 0], **REFERENCE)

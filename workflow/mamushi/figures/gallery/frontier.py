@@ -16,8 +16,8 @@ NOTE = "bands: 95% interval over texts, calibration\nand what the scores have lo
 
 
 def draw(grid: dict[str, Any], frontier: Path) -> Any:
-    """Draw means over seeds; the mean 95% band of ours and of random, or of all without either, cut
-    where the lines end."""
+    """Draw means over seeds, with the mean 95% band of ``BANDED`` selectors, or of all if neither
+    is there. The bands are cut where the lines end."""
     from mamushi.figures.style import REFERENCE, curves, finish, line_style, panel_rows, rows_of
 
     rows = panel_rows(rows_of(frontier, grid), QUANTITIES)

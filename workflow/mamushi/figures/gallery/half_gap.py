@@ -17,9 +17,9 @@ CROSSES = {SHOWN["recovery"]: "budget", SHOWN["deep"]: "deep_budget"}
 
 
 def draw(grid: dict[str, Any], unlearning: Path, half_gap: Path) -> Any:
-    """Draw means over seeds with bands of one standard error, and a hollow mark where a curve first
-    reaches the target; a curve without one never does. Where the gap without word frequencies is
-    not known, nothing is drawn of it."""
+    """Draw the three quantities of ``SHOWN`` against the budget, as means over seeds with bands of
+    one standard error. A hollow mark is where a curve first reaches the target. Where the gap
+    without word frequencies is not known, its panel is left out."""
     from mamushi.config.arms import RETRAINING_SOURCE
     from mamushi.figures.style import REFERENCE, curves, finish, limit_shares, line_style, rows_of
     from mamushi.io.names import label

@@ -12,7 +12,7 @@ READS = ["geometry"]
 def draw(grid: dict[str, Any], geometry: Path) -> Any:
     """Draw the run that ``grid`` names: ``dataset, model, seed``."""
     from mamushi.evidence.geometry import ANGLE_BANDS, SAME_SPAN, angle_counts
-    from mamushi.figures.style import PALETTE, REFERENCE, lines, read_geometry
+    from mamushi.figures.style import PALETTE, REFERENCE, draw_line_panels, read_geometry
 
     rows, _ = read_geometry(geometry)
     k, angles = rows.k, rows.angle_sorted.dropna()
@@ -23,7 +23,7 @@ def draw(grid: dict[str, Any], geometry: Path) -> Any:
         f"(c) sorted angles at k = {len(angles)}": [("_both", k[: len(angles)], angles)],
         "(d) cumulative spectral energy": [*energy, ("_reference", k, k / len(k))],
     }
-    panels = lines(grid, drawings)
+    panels = draw_line_panels(grid, drawings)
     for axes in panels.values():
         axes.set(xlabel="leading dimensions k", ylabel="", ylim=(0, None))
     affinity, median, spectrum, _ = panels.values()

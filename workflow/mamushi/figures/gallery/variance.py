@@ -14,7 +14,7 @@ TOP, MOST = 50, 0.9
 
 def draw(grid: dict[str, Any], geometry: Path) -> Any:
     """Draw the run that ``grid`` names: ``dataset, model, seed``."""
-    from mamushi.figures.style import REFERENCE, lines, read_geometry
+    from mamushi.figures.style import REFERENCE, draw_line_panels, read_geometry
 
     rows, width = read_geometry(geometry)
     k, top = rows.k, min(TOP, len(rows))
@@ -23,7 +23,7 @@ def draw(grid: dict[str, Any], geometry: Path) -> Any:
         share = rows[f"variance_{name}"]
         title = f"{name}: {share[top - 1]:.0%} at k = {top} (isotropic {top / width:.1%})"
         drawings[title] = [(name, k, share), ("isotropic, k / d", k, k / width)]
-    panels = lines(grid, drawings)
+    panels = draw_line_panels(grid, drawings)
     for axes in panels.values():
         axes.axhline(MOST, **REFERENCE)
         axes.axvline(top, **REFERENCE)

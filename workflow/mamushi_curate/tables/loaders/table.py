@@ -114,6 +114,7 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def check_part(self) -> Self:
+        """Refuse ``assistant_only_loss`` where only the assistant's part of a chat is read."""
         if self.assistant_only_loss and self.part == "assistant":
             raise ValueError("assistant_only_loss is of whole conversations; leave part out")
         return self

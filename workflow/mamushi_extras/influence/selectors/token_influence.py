@@ -20,6 +20,6 @@ FORESEEN = False
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
-    """Score by what was measured."""
+    """Return the influence that an earlier stage measured."""
     assert pool.measured is not None
     return pool.measured

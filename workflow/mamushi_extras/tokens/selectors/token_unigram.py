@@ -39,11 +39,11 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     import numpy as np
 
     from mamushi.selection.folds import stratified_folds
-    from mamushi_extras.evidence.unigram import log_ratio, token_counts, vocabulary
+    from mamushi_extras.evidence.unigram import log_ratio, token_counts, vocabulary_size
 
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
-    size = vocabulary(texts, pool.contamination)
+    size = vocabulary_size(texts, pool.contamination)
     both = token_counts(pool.contamination, size) + token_counts(texts, size)
     scores: ScoresByText = [None] * len(texts)
     for number in range(settings["folds"]):

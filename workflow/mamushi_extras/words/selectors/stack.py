@@ -30,6 +30,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     counts = estimators.count_ngrams(pool.texts)
 
     def estimate(task: Task) -> Fit:
+        """Fit to the training texts of a task, and return the logits of its held-out texts."""
         logits = estimators.stacked_logits(task, counts, settings)
         scores = estimators.inner_scores(task, logits, settings["folds"])
         return estimators.combine(scores, task.forget[task.train], logits(task)), {}
