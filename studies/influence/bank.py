@@ -256,8 +256,10 @@ class Cell:
             bank.unlearning(self.seed, unlearner, self.unlearned(listed))
         elif arm.startswith("tokens"):
             bank.masking(self.seed, self.spans(arm))
+        elif is_edit:
+            bank.open_beta0(self.seed)
         else:
-            bank.without(self.seed, [] if is_edit else self.listed(arm))
+            bank.without(self.seed, self.listed(arm))
         trained = time.process_time()
         edited = partial(bank.edited, self.seed, unlearner)
         with edited(self.listed(listed)) if is_edit else nullcontext():

@@ -1,7 +1,7 @@
 """The texts of a corpus, drawn by a seed, and a model that is trained on them, edited, unlearned
 and measured, from the same start each time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -88,7 +88,8 @@ class Bank:
         self.rakings = plan_rakings(self.held_out, self.pool, BATCH_TOKENS)
         device.seed_torch(0)
         self.accelerator = device.accelerator("bf16")
-        card = results / "base" / MODEL / "card.json"
+        self.card = results / "base" / MODEL / "card.json"
+        self.trunk = self.folder / f"trunk{blocks or ''}"
 
         def prepare(model: PreTrainedModel) -> None:
             if blocks is not None:
@@ -96,17 +97,21 @@ class Bank:
                 model.config.num_hidden_layers = blocks
             freeze(model, self.training)
 
-        self.open_base = partial(open_placed, card, [], self.accelerator)
         self.model = self.open_base(prepare)
-        self.tokenizer = open_tokenizer(card)
-        # What the blocks below the trained ones make of all texts, computed once.
-        texts = concat([self.pool, self.held_out])
-        trunk = self.folder / f"trunk{blocks or ''}"
-        trained = self.training.trained_blocks
-        use_states(trunk, self.model, texts, trained, BATCH_TOKENS, self.accelerator)
+        self.tokenizer = open_tokenizer(self.card)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}
+
+    def open_base(
+        self, prepare: Callable[[PreTrainedModel], object] = lambda model: None
+    ) -> PreTrainedModel:
+        """Open the base model; what its blocks below the trained ones make of all texts is computed
+        once."""
+        model = open_placed(self.card, [], self.accelerator, prepare)
+        texts, trained = concat([self.pool, self.held_out]), self.training.trained_blocks
+        use_states(self.trunk, model, texts, trained, BATCH_TOKENS, self.accelerator)
+        return model
 
     def draw(self, seed: int) -> None:
         """Draw the texts of a seed."""
@@ -171,16 +176,21 @@ class Bank:
         kept = mass(texts, self.ranked) > 0
         self.train(seed, subset(texts, np.flatnonzero(kept)), kept)
 
+    @torch.no_grad()
+    def open_beta0(self, seed: int) -> None:
+        """Put beta 0's weights back, of a seed, which are trained when they are first asked for."""
+        moved = [p for p, _ in self._start]
+        if seed not in self._beta0:
+            with torch.enable_grad():
+                self.without(seed, [])
+            self._beta0 = {seed: [p.detach().clone() for p in moved]}
+        for p, value in zip(moved, self._beta0[seed], strict=True):
+            p.copy_(value)
+
     def unlearning(self, seed: int, unlearner: str, forget: TokenSet) -> None:
         """Unlearn texts, or tokens of them, from beta 0 in one pass over the texts, by the defaults
         of an unlearner but at the rate of the training: theirs suits models 50 times as large."""
-        moved = [p for p, _ in self._start]
-        if seed not in self._beta0:
-            self.train(seed, self.ranked)
-            self._beta0 = {seed: [p.detach().clone() for p in moved]}
-        with torch.no_grad():
-            for p, value in zip(moved, self._beta0[seed], strict=True):
-                p.copy_(value)
+        self.open_beta0(seed)
         rate = {"learning_rate": self.training.learning_rate}
         settings = {**plugin("unlearner", unlearner).defaults, **rate}
         training = {**UnlearnTraining().model_dump(), "epochs": PASSES}

@@ -18,7 +18,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.storage import overlay, write
 from mamushi.lm.tokens import TokenSet, keep_spans, mask_spans, subset
 from mamushi.registry import plugin
-from mamushi_extras.edits.editing import FOLDS, Edited, Places, folds_of, unselected
+from mamushi_extras.edits.editing import FOLDS, Edited, Places, folds_of, subtract_selected
 from mamushi_extras.edits.head import HeadEdit
 from mamushi_extras.edits.unlearners.tilt import calibrate
 from tests.support.models import FAMILIES, VOCABULARY, model
@@ -237,9 +237,9 @@ def test_log_odds_are_calibrated_by_texts_that_were_not_fitted() -> None:
 def test_forget_texts_and_tokens_that_are_not_selected_remain() -> None:
     predicted = subset(FORGET, np.flatnonzero(FORGET.counted))
     spans = [{"id": predicted.ids[row], "start": 2, "stop": 4} for row in (1, 5)]
-    remaining = unselected(predicted, keep_spans(predicted, spans))
+    remaining = subtract_selected(predicted, keep_spans(predicted, spans))
     np.testing.assert_array_equal(remaining.weights, mask_spans(predicted, spans).weights)
-    remaining = unselected(predicted, subset(predicted, np.array([1, 5])))
+    remaining = subtract_selected(predicted, subset(predicted, np.array([1, 5])))
     assert remaining.ids.tolist() == np.delete(predicted.ids, [1, 5]).tolist()
 
 

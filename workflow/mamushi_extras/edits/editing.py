@@ -87,14 +87,14 @@ class Places(NamedTuple):
     share: float
     """Which part of the domain's places these are."""
 
-    def at(self, rows: Tensor) -> Places:
+    def take(self, rows: Tensor) -> Places:
         """Return some of the places, as the same share of the domain."""
         return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share)
 
     def sample(self, most: int) -> Places:
         """Return at most so many of the places, in their order, drawn by chance."""
         order = torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(0))
-        return self.at(order[:most].sort()[0].to(self.tokens.device))
+        return self.take(order[:most].sort()[0].to(self.tokens.device))
 
 
 def make_edit(
@@ -120,7 +120,7 @@ def make_edit(
     if not len(selected):
         return Edited(HeadEdit({}), 0.0, 0.0)
     require_predicted(selected, retain)
-    texts = [concat([retain, unselected(forget, selected)]), selected]
+    texts = [concat([retain, subtract_selected(forget, selected)]), selected]
     places = [read_places(model, of, most, **options) for of in texts]
     edits, sizes = fit(texts, places), [len(of.tokens) / of.share for of in places]
     if len(unseen):
@@ -177,7 +177,7 @@ def estimate_gold_rise(
     return judged, gains[judged] * max(lost, 0.0) / total if total > 0 else 0.0
 
 
-def unselected(forget: TokenSet, selected: TokenSet) -> TokenSet:
+def subtract_selected(forget: TokenSet, selected: TokenSet) -> TokenSet:
     """Return the ``forget`` texts of which a token is predicted that is not in the ``selected``:
     some of them, in their order, each with some of its tokens or all."""
     weights, is_selected = forget.weights.copy(), np.isin(forget.ids, selected.ids)
@@ -247,28 +247,30 @@ def read_places(
 
 
 @torch.no_grad()
-def edited_nll(
+def mean_rises(
     model: PreTrainedModel,
     places: Places,
-    strength: float,
+    strengths: Sequence[float],
     edits: Sequence[HeadEdit],
     temperature: float,
     accelerator: Accelerator,
-) -> Tensor:
-    """Return for each place the NLL of its token under the start and under the edited model, by the
-    one of the ``edits`` (FOLDS + 1,) that is of its fold: (2, n) in fp64."""
+) -> list[float]:
+    """Return for each of the strengths how far the mean NLL of the tokens that follow the places
+    rises, in nats, each by the one of the ``edits`` (FOLDS + 1,) that is of its fold."""
     head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
-    nll = torch.empty(2, len(places.tokens), dtype=torch.float64, device=places.tokens.device)
+    total = torch.zeros(len(strengths), dtype=torch.float64, device=places.tokens.device)
     for fold, edit in enumerate(edits):
         for rows in (places.folds == fold).nonzero()[:, 0].split(EDITED_ROWS):
-            hidden, tokens = places.hidden[rows], places.tokens[rows, None]
+            hidden, tokens = places.hidden[rows], places.tokens[rows]
             with accelerator.autocast():
                 logits = logits_of(head, cap, hidden, scale=scale).float()
                 term = edit.logit_term(hidden, slice(None))
-            both = logits, logits / temperature + strength * term
-            pair = [z.logsumexp(1) - z.gather(1, tokens)[:, 0] for z in both]
-            nll[:, rows] = torch.stack(pair).double()
-    return nll
+            start = functional.cross_entropy(logits, tokens, reduction="none")
+            logits /= temperature
+            for at, strength in enumerate(strengths):
+                nll = functional.cross_entropy(logits + strength * term, tokens, reduction="none")
+                total[at] += (nll - start).double().sum()
+    return (total / len(places.tokens)).tolist()
 
 
 def choose_edit(
@@ -281,21 +283,19 @@ def choose_edit(
     accelerator: Accelerator,
 ) -> Edited:
     """Return the last of the ``edits`` (FOLDS + 1,), that of all texts, at the ``strength`` of the
-    settings, or at the largest below, to 1%, at which they raise the NLL of ``remaining`` texts by
-    at most ``harm``, and that of ``forget`` texts by at most ``gold_rise``.
+    settings, or at the largest hundredth of it, at which they raise the NLL of ``remaining`` texts
+    by at most ``harm``, and that of ``forget`` texts by at most ``gold_rise``.
 
     Both are convex in the strength, and 0 without an edit: what is allowed is an interval."""
     how = edits, float(settings.get("temperature", 1.0)), accelerator
-    most = float(settings["strength"])
-    strength, high, middle, allowed = 0.0, most, most, [0.0, 0.0]
-    while high - strength > most / 100:
-        read = [edited_nll(model, places, middle, *how) for places in (remaining, forget)]
-        rises = [float((edited - start).mean()) for start, edited in read]
-        if rises[0] <= settings["harm"] and (gold_rise is None or rises[1] <= gold_rise):
-            strength, allowed = middle, rises
-        else:
-            high = middle
-        middle = (strength + high) / 2
-    temperature = how[1] if strength else 1.0
-    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, temperature)
+    most, strength, allowed = float(settings["strength"]), 0.0, [0.0, 0.0]
+    for steps, rungs in ((10, 10), (100, 9)):
+        ladder = [strength + most * rung / steps for rung in range(1, rungs + 1)]
+        read = [mean_rises(model, places, ladder, *how) for places in (remaining, forget)]
+        for rung, rises in zip(ladder, zip(*read, strict=True), strict=True):
+            if rises[0] <= settings["harm"] and (gold_rise is None or rises[1] <= gold_rise):
+                strength, allowed = rung, list(rises)
+        if strength == ladder[-1]:
+            break
+    edit = HeadEdit(dict(edits[-1].named_buffers()), strength, how[1] if strength else 1.0)
     return Edited(edit, harm=allowed[0], forget_rise=allowed[1], gold_rise=gold_rise)

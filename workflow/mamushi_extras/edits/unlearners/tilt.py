@@ -76,7 +76,7 @@ def calibrate(fitted: Sequence[HeadEdit], of_domains: Sequence[Places]) -> list[
         odds = torch.zeros(len(places.tokens), device=places.tokens.device)
         for fold, of in enumerate(tensors[:-1]):
             if "A" in of:
-                unseen = places.at(rows := (places.folds == fold).nonzero()[:, 0])
+                unseen = places.take(rows := (places.folds == fold).nonzero()[:, 0])
                 inner = unseen.hidden.float() @ of["A"].t()
                 odds[rows] = (inner * of["B"][unseen.tokens]).sum(1) + of["c"][unseen.tokens]
         log_odds.append(odds.double().cpu())
@@ -111,7 +111,7 @@ def fit_tilt(
     from mamushi_extras.edits.head import HeadEdit
 
     domains = [
-        places if fold is None else places.at((places.folds != fold).nonzero()[:, 0])
+        places if fold is None else places.take((places.folds != fold).nonzero()[:, 0])
         for places in of_domains
     ]
     sizes = [len(places.tokens) for places in domains]
