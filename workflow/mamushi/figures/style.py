@@ -75,13 +75,15 @@ def read_geometry(path: Path) -> tuple[pd.DataFrame, int]:
 
 def line_style(grid: Grid) -> dict[str, Any]:
     """Return seaborn's keywords for a line per selector of the grid; ``mamushi`` is thick, and
-    those of ``compared`` are thin and dashed."""
+    those of ``compared`` are thin and dashed. None has another's colour while one is free."""
     names, compared = grid["selectors"], grid.get("compared", ())
-    places = {name: [*SELECTORS, *names].index(name) for name in names}
+    order, palette = [*SELECTORS, *names], dict[str, Any]()
+    for name in sorted(names, key=order.index):
+        own = PALETTE[order.index(name) % len(PALETTE)]
+        palette[name] = next((at for at in (own, *PALETTE) if at not in palette.values()), own)
     return {
-        **dict.fromkeys(("hue", "style", "size"), "selector"),
-        "palette": {name: PALETTE[place % len(PALETTE)] for name, place in places.items()},
-        "markers": {name: MARKS[place % len(MARKS)] for name, place in places.items()},
+        **dict.fromkeys(("hue", "style", "size"), "selector") | {"palette": palette},
+        "markers": {name: MARKS[order.index(name) % len(MARKS)] for name in names},
         "dashes": dict.fromkeys(names, "") | dict.fromkeys(compared, (3, 1.5)),
         "sizes": dict.fromkeys(names, 1.2) | dict.fromkeys(compared, 0.8) | {"mamushi": 2},
     }
@@ -149,10 +151,8 @@ def draw_line_panels(
     for title, of_panel in drawings.items():
         panels[title].set_title(title)
         for name, x, y in of_panel:
-            look = {"color": TONES[name], "linestyle": DASHES.get(name, "-")}
-            panels[title].plot(x, y, label=name, **look)
-    run = (label(grid["dataset"]), label(grid["model"]), f"seed {grid['seed']}{note}")
-    figure.suptitle(", ".join(run))
+            panels[title].plot(x, y, DASHES.get(name, "-"), color=TONES[name], label=name)
+    figure.suptitle(f"{label(grid['dataset'])}, {label(grid['model'])}, seed {grid['seed']}{note}")
     legend_below(figure)
     return panels
 

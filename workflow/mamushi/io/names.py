@@ -2,7 +2,8 @@
 
 SELECTORS = (
     *("lr_cos", "cos_mu2", "vmf", "mamushi", "coreset", "l2_norm", "kcenter", "random", "lr_maha"),
-    *("oracle", "mamushi_lr", "mamushi_lr_matched", "anti_mamushi", "stack", "lexical", "gaussian"),
+    *("oracle", "cross_entropy", "mamushi_lr", "anti_mamushi", "mamushi_lr_matched", "stack"),
+    *("lexical", "gaussian"),
 )
 """In the order in which figures give them colours and marks: the paper's come first."""
 PLAIN = (*SELECTORS, "jigsaw", "synthetic", "retraining", "logit_bias", "tilt")
@@ -29,6 +30,5 @@ LABELS = {
 
 
 def label(name: str) -> str:
-    """Return a name as figures and tables print it, such as that of a selector or a dataset."""
-    words = name[0].upper() + name[1:].replace("_", " ") if name in PLAIN else name
-    return LABELS.get(name, words)
+    """Return what people call a selector, dataset, model or unlearner; others keep their name."""
+    return LABELS.get(name, name.capitalize().replace("_", " ") if name in PLAIN else name)
