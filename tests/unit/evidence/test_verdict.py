@@ -1,5 +1,6 @@
 """What follows for a list from all that is known of it, and for the scores of a run."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from mamushi.data.labels import TextProperties
+from mamushi.evidence import confounds, dependence, verdict
 from mamushi.evidence.calibration import RatioEstimate, RatioScores
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.verdict import (
@@ -19,8 +21,14 @@ from mamushi.evidence.verdict import (
     share_bound,
 )
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.metrics import auc, auc_ends
+from mamushi.selection.metrics import DELONG_FACTOR, auc, auc_ends
 from tests.unit.evidence.test_calibration import normals
+
+
+def test_the_module_says_the_thresholds_of_other_files() -> None:
+    values = (confounds.FOLLOWED, confounds.FEWEST, dependence.SURE, DELONG_FACTOR)
+    assert re.findall(r"`` (\d[\d.]*\d|\d)\b", verdict.__doc__) == [f"{x:g}" for x in values]
+
 
 # The interval of an AUC ---------------------------------------------------------------------------
 

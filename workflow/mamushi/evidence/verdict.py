@@ -1,7 +1,8 @@
 """The verdict: whether a budget can rest on the scores of a run, and what to do with a list.
 
 First the thresholds, then what is measured, how it is judged, and at the end the words for it. More
-thresholds: ``FOLLOWED`` and ``FEWEST`` of ``confounds``, ``dependence.SURE``, ``DELONG_FACTOR``.
+thresholds: ``confounds.FOLLOWED`` 0.3 and ``FEWEST`` 10, ``dependence.SURE`` 1.645,
+``metrics.DELONG_FACTOR`` 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -189,10 +190,9 @@ def judge_list(
     ``act``, a key of ``ADVICE_WORDS``, and words on the ranking and the list.
 
     ``separates`` is its ``separation``, ``stability`` the summary of ``ranking.stability_columns``
-    at its budget, ``also_retain`` its ``share_bound``. ``compared`` says why it is a comparison,
-    ``reason`` why its scores carry no verdict, ``texts`` how these depend on each other, ``unit``
-    what is listed, and ``holds`` what a list holds, where that is said in other words.
-    """
+    at its budget, ``also_retain`` its ``share_bound``. ``compared`` says why it is a comparison.
+    ``reason`` is that of ``judge_scores``, ``texts`` how these depend on each other, ``unit`` what
+    is listed, and ``holds`` what a list holds, where that is said in other words."""
     value, low, matched_low = (separates[name] for name in ("auc", "auc_low", "matched_low"))
     if texts is not None:
         low, high = texts.ends(value, low, separates["auc_high"])

@@ -1,0 +1,1 @@
+"""A file a selector: ``Settings`` and ``score(pool, settings, seed)``, as docs/templates/far.py."""
