@@ -44,7 +44,7 @@ def _star_out_word(word: str) -> str:
 
 
 def _star_out_letters(run: str) -> str:
-    """Do the same to letters that are spelled out one by one, as in `d a m n`."""
+    """Do the same to letters that are spelled out one by one, as in `w o r d`."""
     is_listed = is_profane(re.sub(r"[ .,_*/|-]", "", run))
     return run[0] + re.sub(r"[\w@$!]", "*", run[1:]) if is_listed else run
 
