@@ -199,14 +199,14 @@ class Archived:
 
 @cache
 def claimed_arms() -> set[str]:
-    """Return the arms that claims.yaml names."""
+    """Return the arms that claims.yaml names and that are retrained: an edit spreads otherwise."""
     families = read_claims()
     return {
         name
         for family in FAMILIES
         for claim in families[family].values()
         for name in (claim["arm"], claim.get("above"))
-        if isinstance(name, str)
+        if isinstance(name, str) and not name.startswith("edit")
     }
 
 
