@@ -11,6 +11,7 @@ its NLL, the deep one, and that after relearning. A file that is there is kept.
 
 import argparse
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,28 +25,31 @@ from safetensors.numpy import load_file, save_file
 
 from mamushi.io.files import atomic, write_json
 from mamushi.io.tables import RETAIN
-from mamushi.lm.perplexity import token_nll
+from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.storage import Checkpoint
 from mamushi.lm.tokens import TokenSet, keep_spans, subset
 from mamushi.registry import plugin
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import budget_size
 from mamushi.selection.scores import score_pool
+from mamushi_extras.effects.raking import LogitTables, plan_rakings
 from mamushi_extras.influence.measuring import InfluenceMeter, points_of
 from mamushi_extras.tokens.masks import TokenPool, highest_spans, split_by_text
-from studies.influence.models import BATCH_TOKENS, EXECUTION, Bank, Doubles
+from studies.influence.models import BATCH_TOKENS, EXECUTION, Bank, Doubles, tiny_difference
 
 MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
 BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
 UNLEARNERS, POINTS = ("neggrad_plus", "salun"), 3
 EMBEDDED = ("mamushi", "lr_cos", "stack", "cross_entropy_stack")
 """Selectors that read vectors."""
-JUDGES = ("ngram", "ten_blocks", "aligned")
-"""What scores texts in the place of the model: counts of words and pairs of words; its first ten
-blocks below its norm and head; and the model with a twin that reads each text in its step."""
-LIKELIHOODS = ("cross_entropy", "cross_entropy_mean", "cross_entropy_stack", "halves", *JUDGES)
-"""Selectors that read models' own likelihoods."""
-FILES = {"cross_entropy_mean": "cross_entropy", "cross_entropy_stack": "cross_entropy"}
+JUDGES = ("ngram", "tiny", "ten_blocks", "aligned", "raked")
+"""What scores texts in the place of the model: counts of words and pairs of words; a tiny model,
+pretrained on the spot; the model's first ten blocks below its norm and head; the model with a twin
+that reads each text in its step; and the model with word frequencies taken out."""
+FOLDS = {"halves": 2, "quarters": 4}
+LIKELIHOODS = ("cross_entropy", "cross_entropy_mean", "cross_entropy_stack", "greedy", *FOLDS)
+"""Selectors that read models' own likelihoods, beside those of judges."""
+FILES = dict.fromkeys(("cross_entropy_mean", "cross_entropy_stack", "greedy"), "cross_entropy")
 """Whose file of likelihoods a selector reads."""
 
 
@@ -68,6 +72,19 @@ def ngram_nll(seen: TokenSet, texts: TokenSet) -> Doubles:
     together = np.where(keys[place] == wanted, counts[place], 0) / np.maximum(starts[before], 1)
     likelihood: Doubles = (together + single[after] + 1 / size) / 3
     return -np.log(likelihood)
+
+
+def greedy_scores(gains: Doubles) -> Doubles:
+    """Return scores (n,) of texts by what each adds after those above it (Axelrod 2017, cynical
+    selection): ``gains`` (n, T) are of each token, and the root of their sum is what it is worth."""
+    gone, left = np.zeros(gains.shape[1]), np.ones(len(gains), dtype=np.bool_)
+    scores = np.zeros(len(gains))
+    for score in range(len(gains), 0, -1):
+        worth = np.sqrt(gone + gains).sum(axis=1)
+        best = int(np.where(left, worth, -np.inf).argmax())
+        scores[best], left[best] = score, False
+        gone += gains[best]
+    return scores
 
 
 class Cell:
@@ -110,13 +127,29 @@ class Cell:
         if name == "cross_entropy_stack":
             both = [self.score_texts(of) for of in ("cross_entropy", "stack")]
             return sum((of - of.mean()) / of.std() for of in both)
-        if name in LIKELIHOODS:
+        if name == "raked":
+            return load_file(self.folder / f"{name}.safetensors")["difference"]
+        if name in (*LIKELIHOODS, *JUDGES):
             of_texts = self.likelihoods(FILES.get(name, name))
             sums = np.array([values.sum() for values in of_texts])
+            if name == "greedy":
+                return self.greedy(np.concatenate(of_texts), sums)
             tokens = np.maximum(self.bank.ranked.counted, 1)
             return sums / tokens if name == "cross_entropy_mean" else sums
         settings = {**plugin("selector", name).defaults, **(MAMUSHI if name == "mamushi" else {})}
         return np.asarray(score_pool(name, self.pool(name), settings, self.seed).scores)
+
+    def greedy(self, of_tokens: NDArray[np.float32], sums: Doubles) -> Doubles:
+        """Return ``greedy_scores`` of forget texts by the tokens' differences, and the sums of
+        others, which no list has."""
+        ranked, forget = self.bank.ranked, self.bank.forget
+        known, columns = np.unique(ranked.tokens[ranked.predicted], return_inverse=True)
+        gains = np.zeros((len(ranked), len(known)))
+        rows = np.repeat(np.arange(len(ranked)), ranked.counted)
+        np.add.at(gains, (rows, columns), of_tokens)
+        scores = sums.astype(np.float64)
+        scores[forget] = greedy_scores(np.maximum(gains[forget], 0))
+        return scores
 
     def score_tokens(self, name: str) -> list[NDArray[np.float32] | None]:
         """Return the scores of each text's predicted tokens."""
@@ -183,47 +216,54 @@ class Cell:
         file = self.folder / f"{name}.safetensors"
         if name in JUDGES and not file.is_file():
             save_file({"difference": self.judged(name)}, file)
-        elif name == "halves" and not file.is_file():
-            save_file({"difference": self.halves()}, file)
+        elif name in FOLDS and not file.is_file():
+            save_file({"difference": self.folded(FOLDS[name])}, file)
         elif name in (*EMBEDDED, *FILES, "cross_entropy") and not vectors.is_file():
             bank.train(self.seed, bank.contamination)
             save_file({"embeddings": bank.embeddings()}, vectors)
             file = self.folder / "cross_entropy.safetensors"
             save_file({"difference": self.difference(bank)}, file)
 
-    def difference(self, bank: Bank, *, aligned: bool = False) -> Doubles:
-        """Return the NLL of the ranked texts' tokens under the clean twin of a bank's model as it
-        is, which was trained on the contamination section, less that under the latter. The twin
-        reads as many texts, or, ``aligned``, each in the step in which the other read it."""
-        seen, retain = self.nll(bank), bank.contamination.domains == RETAIN
+    def difference(
+        self, bank: Bank, *, aligned: bool = False, read: Callable[[Bank], Doubles] | None = None
+    ) -> Doubles:
+        """Return the NLL of the ranked texts' tokens, or what else is ``read``, under the clean
+        twin of a bank's model as it is, which was trained on the contamination section, less that
+        under the latter. The twin reads as many texts, or, ``aligned``, each in the step in which
+        the other read it."""
+        read = read or self.nll
+        seen, retain = read(bank), bank.contamination.domains == RETAIN
         texts = subset(bank.contamination, np.flatnonzero(retain))
         bank.train(self.seed, texts, retain if aligned else None)
-        return self.nll(bank) - seen
+        return read(bank) - seen
 
     def judged(self, name: str) -> Doubles:
-        """Return the same by another model, or by a twin that reads each text in its step."""
+        """Return the same by another model, another twin, or with word frequencies taken out."""
         if name == "ngram":
             texts = self.bank.contamination
             twin = subset(texts, np.flatnonzero(texts.domains == RETAIN))
             return ngram_nll(twin, self.bank.ranked) - ngram_nll(texts, self.bank.ranked)
-        if name == "aligned":
+        if name == "tiny":
+            return tiny_difference(self.bank, self.seed)
+        if name in ("aligned", "raked"):
             self.bank.train(self.seed, self.bank.contamination)
-            return self.difference(self.bank, aligned=True)
+            read = self.raked_nll if name == "raked" else None
+            return self.difference(self.bank, aligned=name == "aligned", read=read)
         judge = self.bank.judge(blocks=10)
         judge.draw(self.seed)
         judge.train(self.seed, judge.contamination)
         return self.difference(judge)
 
-    def halves(self) -> Doubles:
-        """Return the same without a contamination section: each half of the ranked texts is read
-        by a model of the other half of the forget texts."""
+    def folded(self, folds: int) -> Doubles:
+        """Return the same without a contamination section: each fold of the ranked texts is read
+        by a model of the other folds' forget texts."""
         bank = self.bank
-        half = np.random.default_rng(self.seed).permutation(len(bank.ranked)) % 2
+        fold = np.random.default_rng(self.seed).permutation(len(bank.ranked)) % folds
         bank.without(self.seed, bank.ranked.ids[bank.forget].astype(str).tolist())
         difference = self.nll(bank)
-        for of in (0, 1):
-            bank.without(self.seed, bank.ranked.ids[bank.forget & (half == of)].astype(str))
-            inside = np.repeat(half == of, bank.ranked.counted)
+        for of in range(folds):
+            bank.without(self.seed, bank.ranked.ids[bank.forget & (fold == of)].astype(str))
+            inside = np.repeat(fold == of, bank.ranked.counted)
             difference[inside] -= self.nll(bank)[inside]
         return difference
 
@@ -231,6 +271,14 @@ class Cell:
     def nll(bank: Bank) -> Doubles:
         """Return the NLL of the ranked texts' predicted tokens under the model as it is."""
         return token_nll(bank.model, bank.ranked, BATCH_TOKENS, bank.accelerator)
+
+    @staticmethod
+    def raked_nll(bank: Bank) -> Doubles:
+        """Return the NLL of each ranked text (n,) with word frequencies taken out."""
+        rakings = plan_rakings(bank.ranked, bank.contamination, BATCH_TOKENS)
+        reader = LogitTables(rakings, len(bank.ranked), bank.accelerator)
+        nll = text_nll(bank.model, bank.ranked, BATCH_TOKENS, bank.accelerator, reader)
+        return np.nan_to_num(nll.deep)
 
     def unlearned(self, listed: str) -> TokenSet:
         """Return the texts to unlearn, or those with a token to unlearn."""
@@ -287,7 +335,10 @@ ARMS = {
         "tokens-influence-0.10",
         "tokens-cross_entropy-0.10",
     ],
-    "variants": ["texts-cross_entropy_mean-0.50", "texts-cross_entropy_stack-0.50"],
+    "variants": [
+        f"texts-{variant}-0.50"
+        for variant in ("cross_entropy_mean", "cross_entropy_stack", "greedy", "quarters")
+    ],
     "judges": [f"texts-{judge}-0.50" for judge in JUDGES],
     "untrained": ["edit-temperature", "edit-logit_bias", "edit-tilt", "edit-tilt-stack-0.50"],
     "unlearned": [
@@ -295,11 +346,11 @@ ARMS = {
         for unlearner in UNLEARNERS
         for listed in ("tokens-influence-0.10", "texts-influence-0.50", WHOLE)
     ],
-    "further": [
+    "budgets": [
         "texts-cross_entropy-0.25",
-        "tokens-cross_entropy-0.25",
-        "tokens-influence-0.25",
+        "texts-random-0.25",
         "texts-cross_entropy-0.10",
+        "tokens-cross_entropy-0.25",
         "tokens-cross_entropy-0.05",
     ],
 }

@@ -47,17 +47,21 @@ ARMS = {
     "texts-stack-0.50": "half of the texts, `stack`",
     "texts-influence-0.50": "half of the texts, `influence`",
     "texts-halves-0.50": "half of the texts, `cross_entropy` of two halves",
+    "texts-quarters-0.50": "half of the texts, `cross_entropy` of four folds",
     "texts-cross_entropy-0.50": "half of the texts, `cross_entropy`",
     "texts-cross_entropy_mean-0.50": "half of the texts, `cross_entropy`, mean over tokens",
     "texts-cross_entropy_stack-0.50": "half of the texts, `cross_entropy` and `stack`",
     "texts-aligned-0.50": "half of the texts, `cross_entropy`, each retain text in its step",
+    "texts-greedy-0.50": "half of the texts, `cross_entropy`, what adds most after what is gone",
+    "texts-raked-0.50": "half of the texts, `cross_entropy`, word frequencies taken out",
     "texts-ngram-0.50": "half of the texts, `cross_entropy` of counts of words and pairs",
+    "texts-tiny-0.50": "half of the texts, `cross_entropy` of a tiny model",
     "texts-ten_blocks-0.50": "half of the texts, `cross_entropy` of the first ten blocks",
+    "texts-random-0.25": "a quarter of the texts, `random`",
     "texts-cross_entropy-0.25": "a quarter of the texts, `cross_entropy`",
     "texts-cross_entropy-0.10": "a tenth of the texts, `cross_entropy`",
     "tokens-token_unigram-0.10": "a tenth of the tokens, `token_unigram`",
     "tokens-influence-0.10": "a tenth of the tokens, `token_influence`",
-    "tokens-influence-0.25": "a quarter of the tokens, `token_influence`",
     "tokens-cross_entropy-0.05": "a twentieth of the tokens, `token_cross_entropy`",
     "tokens-cross_entropy-0.10": "a tenth of the tokens, `token_cross_entropy`",
     "tokens-cross_entropy-0.25": "a quarter of the tokens, `token_cross_entropy`",
@@ -74,7 +78,9 @@ UNLEARNED = {
 }
 """Those that are unlearned from beta 0 and not retrained."""
 SHARES = ("recovered", "deep", "relearned")
-FAMILIES = ("removals", "cross_entropy")
+FAMILIES = ("removals", "cross_entropy", "budgets", "judges")
+POOLED = FAMILIES[:2]
+"""Families whose models say how far two of one list differ."""
 LONGER, ONE_DRAW = "-epochs4", "-one-draw"
 """Of the archive's files of before, whose seeds share their texts and whose retain texts have no
 deep NLL: models that were trained for four epochs, and unlearned ones."""
@@ -188,7 +194,7 @@ class Archived:
         if not isinstance(above, str):
             rival = beta0 + above * (gold - beta0)
             return contrast(nll(arm), rival, tokens, groups, **how)
-        # Arms that were trained after the claims were judged change no verdict.
+        # Arms that were trained after these claims were judged change no verdict.
         named = [name for name in self.arms if name in claimed_arms()]
         every = np.array([nll(name) for name in named if not set(seeds) - set(self.seeds(name))])
         of_arm, of_rival = nll(arm), nll(above)
@@ -199,11 +205,11 @@ class Archived:
 
 @cache
 def claimed_arms() -> set[str]:
-    """Return the arms that claims.yaml names and that are retrained: an edit spreads otherwise."""
+    """Return the arms of the pooled families that are retrained: an edit spreads otherwise."""
     families = read_claims()
     return {
         name
-        for family in FAMILIES
+        for family in POOLED
         for claim in families[family].values()
         for name in (claim["arm"], claim.get("above"))
         if isinstance(name, str) and not name.startswith("edit")

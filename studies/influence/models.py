@@ -3,6 +3,7 @@ and measured, from the same start each time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from mamushi.config.sections import Execution, Training, UnlearnTraining
 from mamushi.io import schemas
@@ -48,6 +49,16 @@ TARGETS, FEW = 200, 16
 """Texts of either domain whose NLL the directions are of, and other forget texts to relearn on."""
 RELEARNING = {"steps": [8], "batch_size": 8, "learning_rate": 1e-4}
 PASSES = 1
+TINY = {
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "max_position_embeddings": LENGTH,
+}
+PRETRAINING = Training(method="full", epochs=8, batch_size=16, learning_rate=2e-3)
+TUNING = Training(method="full", epochs=2, batch_size=16, learning_rate=5e-4)
+"""Of a tiny judge, on retain texts that no section has, and on a section."""
 HARM, HOTTER = 0.005, 1.02
 """Nats a token that a temperature may cost retain texts that no model saw, and its steps."""
 
@@ -286,3 +297,38 @@ class Bank:
             "deep": nll.deep,
             "relearned": after,
         }
+
+
+def tiny_difference(bank: Bank, seed: int) -> Doubles:
+    """Return by how much the NLL of the ranked texts' tokens is lower under a tiny model that was
+    trained on the contamination section than under one that was trained on its retain texts. Both
+    are pretrained on the spot on other retain texts, in the tokens that occur."""
+    vocabulary, accelerator = np.unique(bank.pool.tokens), bank.accelerator
+
+    def coded(texts: TokenSet) -> TokenSet:
+        codes = np.searchsorted(vocabulary, texts.tokens).astype(texts.tokens.dtype)
+        return replace(texts, tokens=codes)
+
+    drawn = np.concatenate([bank.ranked.ids, bank.contamination.ids])
+    is_other = ~np.isin(bank.pool.ids.astype(str), drawn.astype(str))
+    others = np.flatnonzero(is_other & (bank.pool.domains == RETAIN))
+    device.seed_torch(seed)
+    config = AutoConfig.for_model("llama", vocab_size=len(vocabulary), **TINY)
+    model = accelerator.prepare(AutoModelForCausalLM.from_config(config))
+
+    def train(texts: TokenSet, training: Training) -> None:
+        options = {"micro_batch_size": EXECUTION.micro_batch_size, "examples": len(texts)}
+        options |= {"seed": seed, "accelerator": accelerator, "name": "judge"}
+        minimize_nll(model, coded(texts), training, **options)
+
+    train(subset(bank.pool, others), PRETRAINING)
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def nll(texts: TokenSet) -> Doubles:
+        model.load_state_dict(start)
+        train(texts, TUNING)
+        return token_nll(model, coded(bank.ranked), BATCH_TOKENS, accelerator)
+
+    seen = nll(bank.contamination)
+    is_retain = bank.contamination.domains == RETAIN
+    return nll(subset(bank.contamination, np.flatnonzero(is_retain))) - seen
