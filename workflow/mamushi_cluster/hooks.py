@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
@@ -70,6 +71,10 @@ def end(configfiles: Iterable[str | Path]) -> None:
     """Close a run after its last job, and report on it."""
     print_start_page(configfiles)
     _closing.close()
+    for thread in threading.enumerate():
+        # Snakemake's scheduler leaves those that wake it to submit more; the process waits for them.
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -68,7 +68,8 @@ Start = Callable[[], "subprocess.Popen[str]"]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "profile").mkdir()
-    (tmp_path / "profile" / "config.yaml").write_text("cores: 1\nrerun-incomplete: true\n")
+    options = "cores: 1\nrerun-incomplete: true\nmax-jobs-per-timespan: 6000/2m\n"
+    (tmp_path / "profile" / "config.yaml").write_text(options)
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "command.py").write_text(COMMAND)
     (tmp_path / "slow").touch()
