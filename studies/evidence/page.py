@@ -40,10 +40,12 @@ from studies.influence.judge import (
     ARCHIVE,
     ARMS,
     FAMILIES,
+    GAP,
     LONGER,
     ONE_DRAW,
     UNLEARNED,
     by_seed_table,
+    claimed_arms,
     claims_table,
     read_claims,
     shares_table,
@@ -321,11 +323,11 @@ def influence_blocks() -> dict[str, str]:
     for family in FAMILIES:
         blocks[f"influence claims {family}"] = table(head, claims_table(file, family))
     by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]
+    compared = {GAP, *(ARMS[arm] for arm in claimed_arms() if arm in ARMS)}
     first = [
         [name, *("; ".join(cells[name][1:4]) for cells in by_name)]
         for name in by_name[0]
-        # Of fewer seeds a share has no interval.
-        if all(name in cells and int(cells[name][0]) > 2 for cells in by_name)
+        if name in compared
     ]
     blocks["influence first"] = table(["; ".join(NET), *datasets], first)
     return blocks

@@ -76,7 +76,7 @@ def ngram_nll(seen: TokenSet, texts: TokenSet) -> Doubles:
 
 def greedy_scores(gains: Doubles) -> Doubles:
     """Return scores (n,) of texts by what each adds after those above it (Axelrod 2017, cynical
-    selection): ``gains`` (n, T) are of each token, and the root of their sum is what it is worth."""
+    selection): ``gains`` (n, T) are of each token, worth the root of their sum."""
     gone, left = np.zeros(gains.shape[1]), np.ones(len(gains), dtype=np.bool_)
     scores = np.zeros(len(gains))
     for score in range(len(gains), 0, -1):

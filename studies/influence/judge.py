@@ -81,6 +81,7 @@ SHARES = ("recovered", "deep", "relearned")
 FAMILIES = ("removals", "cross_entropy", "budgets", "judges")
 POOLED = FAMILIES[:2]
 """Families whose models say how far two of one list differ."""
+GAP = "the gap, thousandths of a nat"
 LONGER, ONE_DRAW = "-epochs4", "-one-draw"
 """Of the archive's files of before, whose seeds share their texts and whose retain texts have no
 deep NLL: models that were trained for four epochs, and unlearned ones."""
@@ -273,7 +274,7 @@ def shares_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
         for of in SHARES
     ]
     harm = in_nats(archived.effect("retain", BETA0, 0.0, at))
-    yield ["the gap, thousandths of a nat", str(len(at)), *gaps, harm]
+    yield [GAP, str(len(at)), *gaps, harm]
     for arm, name in ARMS.items():
         if not (at := [seed for seed in archived.seeds(arm) if seed in seeds]):
             continue
