@@ -72,7 +72,7 @@ def end(configfiles: Iterable[str | Path]) -> None:
     print_start_page(configfiles)
     _closing.close()
     for thread in threading.enumerate():
-        # Snakemake's scheduler leaves those that wake it to submit more; the process waits for them.
+        # By these Snakemake wakes its scheduler; the process would wait for them.
         if isinstance(thread, threading.Timer):
             thread.cancel()
 
