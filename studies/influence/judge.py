@@ -78,7 +78,7 @@ UNLEARNED = {
 }
 """Those that are unlearned from beta 0 and not retrained."""
 SHARES = ("recovered", "deep", "relearned")
-FAMILIES = ("removals", "cross_entropy", "budgets", "judges")
+FAMILIES = ("removals", "cross_entropy", "budgets", "judges", "again")
 POOLED = FAMILIES[:2]
 """Families whose models say how far two of one list differ."""
 GAP = "the gap, thousandths of a nat"
@@ -262,6 +262,12 @@ def read_claims() -> dict[str, Any]:
     return file
 
 
+def family_seeds(file: Mapping[str, Any], family: str) -> list[int]:
+    """Return the seeds that judge a family: its own, drawn after the others were judged, or all."""
+    seeds: list[int] = file["fresh" if family == "again" else "seeds"]
+    return seeds
+
+
 def shares_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
     """Yield a row for each arm of a corpus: what it recovers, whole, deep and after relearning, net
     of retain texts; the same of forget texts alone; and the change of retain NLL from gold's. The
@@ -304,7 +310,7 @@ def by_seed_table(dataset: str, arms: Mapping[str, str], seeds: list[int]) -> It
 
 def claims_table(file: dict[str, Any], family: str) -> Iterator[list[str]]:
     """Yield a row for each claim of a family: its words, and the verdict on each corpus."""
-    claims, seeds = file[family], file["seeds"]
+    claims, seeds = file[family], family_seeds(file, family)
     by_corpus = [dict(judged(Archived.read(name), claims, seeds)) for name in file["datasets"]]
     for name, claim in claims.items():
         rival = claim.get("above", claim.get("below"))
@@ -367,7 +373,7 @@ def main() -> None:
                 retain = archived.effect("retain", arm, 0.0, seeds)
                 printed.value(f"{dataset}_{arm}_retain", written(retain, 4))
         for family in FAMILIES:
-            for name, line in judged(archived, file[family], file["seeds"]):
+            for name, line in judged(archived, file[family], family_seeds(file, family)):
                 printed.value(f"{dataset}_claim_{family}_{name}", line)
     printed.write(args.results)
 

@@ -4,7 +4,7 @@ says."""
 import numpy as np
 import pytest
 
-from studies.influence.judge import FAMILIES, HERE, Archived, judged, read_claims
+from studies.influence.judge import FAMILIES, HERE, Archived, family_seeds, judged, read_claims
 
 FILE = read_claims()
 
@@ -62,4 +62,5 @@ def test_the_archive_has_the_verdicts_of_the_file(dataset: str, family: str) -> 
     printed = dict(
         line.removeprefix(prefix).split(" ", 1) for line in lines if line.startswith(prefix)
     )
-    assert dict(judged(Archived.read(dataset), FILE[family], FILE["seeds"])) == printed
+    seeds = family_seeds(FILE, family)
+    assert dict(judged(Archived.read(dataset), FILE[family], seeds)) == printed
