@@ -47,6 +47,7 @@ from studies.influence.judge import (
     by_seed_table,
     claimed_arms,
     claims_table,
+    judges_table,
     read_claims,
     shares_table,
 )
@@ -322,6 +323,8 @@ def influence_blocks() -> dict[str, str]:
     head = ["", "measure", "is", *datasets]
     for family in FAMILIES:
         blocks[f"influence claims {family}"] = table(head, claims_table(file, family))
+    names = [f"{', '.join(NET)} (seeds)", *datasets]
+    blocks["influence judges"] = table(names, list(judges_table(file)))
     by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]
     compared = {GAP, *(ARMS[arm] for arm in claimed_arms() if arm in ARMS)}
     first = [

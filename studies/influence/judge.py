@@ -77,6 +77,8 @@ UNLEARNED = {
     }.items()
 }
 """Those that are unlearned from beta 0 and not retrained."""
+OWN = "texts-random-0.50", "texts-cross_entropy-0.50"
+"""What a judge's list lies between: chance, and the list of the model itself."""
 SHARES = ("recovered", "deep", "relearned")
 FAMILIES = ("removals", "cross_entropy", "budgets", "judges", "again")
 POOLED = FAMILIES[:2]
@@ -168,10 +170,11 @@ class Archived:
         *,
         net: bool = True,
         share: bool = True,
+        ends: tuple[str, str] = (BETA0, GOLD),
     ) -> Effect:
-        """Return what an arm has over another, or over a share of the gap, as a ``share`` of the
-        gap, else in nats per token; of ``retain`` what it has over gold, and ``above``, in nats per
-        token."""
+        """Return what an arm has over another, or over a share of the gap between both ``ends``, as
+        a ``share`` of it, else in nats per token; of ``retain`` what it has over gold, and
+        ``above``, in nats per token."""
         column = COLUMN[measure]
 
         def nll(name: str) -> Doubles:
@@ -189,7 +192,7 @@ class Archived:
             return contrast(nll(arm), rival, tokens, groups)
         forget = self.forget[inside]
         sides = [forget, ~forget]
-        beta0, gold = nll(BETA0), nll(GOLD)
+        beta0, gold = map(nll, ends)
         how: dict[str, Any] = {"forget": forget if net else None}
         how["gap"] = (beta0, gold) if share else None
         if not isinstance(above, str):
@@ -289,6 +292,21 @@ def shares_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
         ]
         retain = archived.effect("retain", arm, 0.0, at)
         yield [name, str(len(at)), *map(in_percent, effects), in_nats(retain)]
+
+
+def judges_table(file: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield a row for each judge: of what the model's own list adds to chance, the share that the
+    judge's adds, whole, deep and after relearning, on each corpus."""
+    archives = [Archived.read(dataset) for dataset in file["datasets"]]
+    for judge in ("ngram", "tiny", "ten_blocks"):
+        arm, cells = f"texts-{judge}-0.50", []
+        for archived in archives:
+            at = [seed for seed in archived.seeds(arm, *OWN) if seed in file["seeds"]]
+            effects = [archived.effect(of, arm, 0.0, at, ends=OWN) for of in SHARES if at]
+            # None where the model's own list is not clearly above chance.
+            shares = ["–" if np.isnan(e.estimate) else in_percent(e) for e in effects]
+            cells.append("; ".join(shares) + f" ({len(at)})" * bool(at))
+        yield [ARMS[arm], *cells]
 
 
 def by_seed_table(dataset: str, arms: Mapping[str, str], seeds: list[int]) -> Iterator[list[str]]:
