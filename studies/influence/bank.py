@@ -35,7 +35,14 @@ from mamushi.selection.scores import score_pool
 from mamushi_extras.effects.raking import LogitTables, plan_rakings
 from mamushi_extras.influence.measuring import InfluenceMeter, points_of
 from mamushi_extras.tokens.masks import TokenPool, highest_spans, split_by_text
-from studies.influence.models import BATCH_TOKENS, EXECUTION, Bank, Doubles, tiny_difference
+from studies.influence.models import (
+    BATCH_TOKENS,
+    EXECUTION,
+    TRAINING,
+    Bank,
+    Doubles,
+    tiny_difference,
+)
 
 MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
 BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
@@ -206,7 +213,7 @@ class Cell:
                 bank.ranked,
                 bank.targets(self.seed),
                 bank.accelerator,
-                bank.training,
+                TRAINING,
                 EXECUTION,
                 points=points_of(bank.steps, POINTS),
                 checkpoint=Checkpoint(slopes, ""),
@@ -340,7 +347,7 @@ ARMS = {
         for variant in ("cross_entropy_mean", "cross_entropy_stack", "greedy", "quarters")
     ],
     "judges": [f"texts-{judge}-0.50" for judge in JUDGES],
-    "untrained": ["edit-temperature", "edit-logit_bias", "edit-tilt", "edit-tilt-stack-0.50"],
+    "untrained": ["edit-logit_bias", "edit-tilt", "edit-tilt-stack-0.50"],
     "unlearned": [
         f"{unlearner}-{listed}"
         for unlearner in UNLEARNERS
@@ -364,10 +371,9 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--arms", nargs="+", required=True, help="a set of arms, or arms")
-    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    bank = Bank(args.results, args.dataset, args.out, args.epochs)
+    bank = Bank(args.results, args.dataset, args.out)
     arms = [arm for name in args.arms for arm in ARMS.get(name, [name])]
     for seed in args.seeds:
         cell = Cell(bank, seed)

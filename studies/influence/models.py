@@ -25,7 +25,7 @@ from mamushi.lm.tokens import TokenSet, concat, mask_spans, mass, read_tokens, s
 from mamushi.lm.training import Objective, Updated, minimize_nll, steps
 from mamushi.registry import plugin
 from mamushi.unlearning.loop import Unlearning, steps_of
-from mamushi_extras.edits.head import HeadEdit, lay_over
+from mamushi_extras.edits.head import lay_over
 from mamushi_extras.effects.raking import LogitTables, plan_rakings
 from mamushi_extras.influence.measuring import draw_targets
 from mamushi_extras.left.relearning import relearn
@@ -59,8 +59,6 @@ TINY = {
 PRETRAINING = Training(method="full", epochs=8, batch_size=16, learning_rate=2e-3)
 TUNING = Training(method="full", epochs=2, batch_size=16, learning_rate=5e-4)
 """Of a tiny judge, on retain texts that no section has, and on a section."""
-HARM, HOTTER = 0.005, 1.02
-"""Nats a token that a temperature may cost retain texts that no model saw, and its steps."""
 
 
 def draws(texts: TokenSet, *counts: Mapping[str, int], seed: int = 0) -> list[TokenSet]:
@@ -81,11 +79,9 @@ class Bank:
     """The texts of a corpus, of a seed those that are ranked and others of both domains, the
     held-out ones of all, and a model that can be put back to where it started."""
 
-    def __init__(
-        self, results: Path, dataset: str, out: Path, epochs: int, blocks: int | None = None
-    ) -> None:
+    def __init__(self, results: Path, dataset: str, out: Path, blocks: int | None = None) -> None:
         self.folder, data = out / dataset, results / "data" / dataset
-        self.judge = partial(Bank, results, dataset, out, epochs)
+        self.judge = partial(Bank, results, dataset, out)
         files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
         inference, contamination, held_out = (
             read_tokens(*files, section, LENGTH)
@@ -94,7 +90,6 @@ class Bank:
         self.pool, (self.held_out,) = concat([inference, contamination]), draws(held_out, HELD_OUT)
         table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
         self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
-        self.training = TRAINING.model_copy(update={"epochs": epochs})
         # One distribution for all draws of texts.
         self.rakings = plan_rakings(self.held_out, self.pool, BATCH_TOKENS)
         device.seed_torch(0)
@@ -106,7 +101,7 @@ class Bank:
             if blocks is not None:
                 model.model.layers = model.model.layers[:blocks]
                 model.config.num_hidden_layers = blocks
-            freeze(model, self.training)
+            freeze(model, TRAINING)
 
         self.model = self.open_base(prepare)
         self.tokenizer = open_tokenizer(self.card)
@@ -120,7 +115,7 @@ class Bank:
         """Open the base model; what its blocks below the trained ones make of all texts is computed
         once."""
         model = open_placed(self.card, [], self.accelerator, prepare)
-        texts, trained = concat([self.pool, self.held_out]), self.training.trained_blocks
+        texts, trained = concat([self.pool, self.held_out]), TRAINING.trained_blocks
         use_states(self.trunk, model, texts, trained, BATCH_TOKENS, self.accelerator)
         return model
 
@@ -139,7 +134,7 @@ class Bank:
     @property
     def steps(self) -> int:
         """Steps of every training: those of beta 0."""
-        return steps(len(self.ranked), self.training.batch_size, self.training.epochs)
+        return steps(len(self.ranked), TRAINING.batch_size, TRAINING.epochs)
 
     def embeddings(self) -> NDArray[np.float16]:
         """Return the vectors of the ranked texts in the model as it is, (n, width)."""
@@ -167,7 +162,7 @@ class Bank:
         minimize_nll(
             self.model,
             texts,
-            self.training,
+            TRAINING,
             micro_batch_size=EXECUTION.micro_batch_size,
             examples=len(self.ranked),
             seed=seed,
@@ -202,7 +197,7 @@ class Bank:
         """Unlearn texts, or tokens of them, from beta 0 in one pass over the texts, by the defaults
         of an unlearner but at the rate of the training: theirs suits models 50 times as large."""
         self.open_beta0(seed)
-        rate = {"learning_rate": self.training.learning_rate}
+        rate = {"learning_rate": TRAINING.learning_rate}
         settings = {**plugin("unlearner", unlearner).defaults, **rate}
         training = {**UnlearnTraining().model_dump(), "epochs": PASSES}
         unlearning = Unlearning(
@@ -227,41 +222,22 @@ class Bank:
         head = self.model.get_output_embeddings()
         name = next(name for name, module in self.model.named_modules() if module is head)
         try:
-            if unlearner == "temperature":
-                self.heat(head, name)
-            else:
-                ids, plug_in = self.ranked.ids.astype(str), plugin("unlearner", unlearner)
-                selected, retain, forget = (
-                    subset(self.ranked, np.flatnonzero(of))
-                    for of in (np.isin(ids, listed), ~self.forget, self.forget)
-                )
-                options = {"seed": seed, "accelerator": self.accelerator}
-                options |= {"batch_tokens": BATCH_TOKENS, "forget": forget, "base": self.open_base}
-                is_forget = self.contamination.domains == FORGET
-                options["unseen"] = subset(self.contamination, np.flatnonzero(is_forget))
-                read = self.model, selected, retain, plug_in.defaults
-                edited = plug_in.code.edit(*read, **options)
-                print(unlearner, edited.counts, flush=True)
-                lay_over(self.model, edited.edit)
+            ids, plug_in = self.ranked.ids.astype(str), plugin("unlearner", unlearner)
+            selected, retain, forget = (
+                subset(self.ranked, np.flatnonzero(of))
+                for of in (np.isin(ids, listed), ~self.forget, self.forget)
+            )
+            options = {"seed": seed, "accelerator": self.accelerator}
+            options |= {"batch_tokens": BATCH_TOKENS, "forget": forget, "base": self.open_base}
+            is_forget = self.contamination.domains == FORGET
+            options["unseen"] = subset(self.contamination, np.flatnonzero(is_forget))
+            read = self.model, selected, retain, plug_in.defaults
+            edited = plug_in.code.edit(*read, **options)
+            print(unlearner, edited.counts, flush=True)
+            lay_over(self.model, edited.edit)
             yield
         finally:
             self.model.set_submodule(name, head)
-
-    def heat(self, head: torch.nn.Module, name: str) -> None:
-        """Divide the logits by the largest temperature that costs retain texts that the model has
-        not seen at most ``HARM`` nats a token."""
-        texts = subset(self.contamination, np.flatnonzero(self.contamination.domains == RETAIN))
-
-        def nll(temperature: float) -> float:
-            self.model.set_submodule(name, head)
-            if temperature > 1:
-                lay_over(self.model, HeadEdit({}, 1.0, temperature))
-            return float(token_nll(self.model, texts, BATCH_TOKENS, self.accelerator).mean())
-
-        least, temperature = nll(1.0), 1.0
-        while nll(temperature * HOTTER) < least + HARM:
-            temperature *= HOTTER
-        print(f"temperature {temperature:.3f}, retain {nll(temperature) - least:+.4f}", flush=True)
 
     def targets(self, seed: int, most: int = TARGETS) -> dict[str, TokenSet]:
         """Draw the texts of which the directions are."""

@@ -1,5 +1,4 @@
-"""The claims of influence and cross-entropy are judged by the archive, which has what the page
-says."""
+"""The claims of influence and cross-entropy are judged by the archive, as the page says."""
 
 import numpy as np
 import pytest
@@ -62,5 +61,4 @@ def test_the_archive_has_the_verdicts_of_the_file(dataset: str, family: str) -> 
     printed = dict(
         line.removeprefix(prefix).split(" ", 1) for line in lines if line.startswith(prefix)
     )
-    seeds = family_seeds(FILE, family)
-    assert dict(judged(Archived.read(dataset), FILE[family], seeds)) == printed
+    assert dict(judged(Archived.read(dataset), FILE[family], family_seeds(FILE, family))) == printed

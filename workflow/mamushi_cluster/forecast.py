@@ -60,8 +60,7 @@ class Size(NamedTuple):
         return min(count, self.layers) * (self.multiplied - self.embedding) // self.layers
 
     def n_trained(self, training: Mapping[str, Any]) -> int:
-        """Return how many parameters ``training`` trains, as ``mamushi.lm.parameters.freeze``
-        does."""
+        """Return how many parameters ``training`` trains, as ``lm.parameters.freeze`` does."""
         if training["method"] == "full":
             return self.parameters
         if training["method"] == "lora":
@@ -100,8 +99,7 @@ def model_size(config: Config, model: str) -> Size:
 
 
 def _llama_size(parameters: float, source: str) -> Size:
-    """Return a model of so many parameters, shaped as Llama 3.1 is: width and depth grow alike.
-    Small ones have tied embeddings, as most have that are published."""
+    """Return a model of so many parameters, shaped as Llama 3.1; small ones tie embeddings."""
     scale = (parameters / 8.03e9) ** (1 / 3)
     hidden, layers = max(64, round(4096 * scale)), max(1, round(32 * scale))
     vocabulary = min(128256, int(parameters / 4 / hidden))

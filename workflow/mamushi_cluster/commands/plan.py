@@ -73,11 +73,8 @@ def sum_jobs(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
 
     rows, stays = [], (*TRAINING, *UNLEARNING) if config["keep_checkpoints"] else STAYS
     for job in jobs:
-        (seconds, source), disk_gb, name = (
-            estimate(config, job),
-            0.0,
-            job.wildcards.get("model", ""),
-        )
+        name, (seconds, source) = job.wildcards.get("model", ""), estimate(config, job)
+        disk_gb = 0.0
         if job.rule in stays:
             disk_gb = 4e-9 * model_size(config, name).n_trained(config["models"][name]["training"])
         hours, memory_gb = (seconds or 0.0) * job.gpus / 3600, job.memory_mb / 1000
