@@ -10,6 +10,10 @@ SNAKEFILES := Snakefile workflow/Snakefile workflow/rules $(wildcard workflow/ma
 # Makes a SLURM with made-up GPUs on a machine that has none; comes with the shared data.
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
+# Bytecode is kept, of what is imported: pip would compile six times as much, for a minute.
+export PYTHONDONTWRITEBYTECODE :=
+PIP := $(BIN)/python -m pip install --quiet --no-compile
+
 .DEFAULT_GOAL := help
 .PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab one-cell bench test test-fast coverage test-slow test-slurm test-all lint format clean
 
@@ -25,23 +29,25 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments. On Debian or Ubuntu:" \
 	    "sudo apt install python3-venv" >&2; exit 1; }
-	@echo "Setting up $(VENV) from requirements.lock; this takes a few minutes, once."
+	@echo "Setting up $(VENV) from requirements.lock; this takes a minute or more, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	sed '/^# For development/,$$d' requirements.lock | \
-	  $(BIN)/python -m pip install --quiet --requirement /dev/stdin
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(PIP) --constraint requirements.lock accelerate transformers
+	@# What is imported is compiled, of the largest packages while the others are fetched.
+	$(BIN)/python -c 'import accelerate, transformers.models.llama.modeling_llama' & \
+	  sed '/^# For development/,$$d' requirements.lock | $(PIP) --requirement /dev/stdin && \
+	  $(PIP) --no-deps --no-build-isolation --editable . && wait
+	$(BIN)/python -c 'import mamushi_cluster.hooks, seaborn, sklearn.linear_model, snakemake.cli'
 	touch $@
 
 $(TESTED): $(READY)
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(PIP) --requirement requirements.lock
 	touch $@
 
 # The start page, with a link to the report that was written last.
 START := $(BIN)/python -c 'from mamushi_cluster.hooks import print_start_page; print_start_page()'
 
-demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
-	$(SNAKEMAKE) --profile profiles/demo
-	$(SNAKEMAKE) --profile profiles/demo --report results/report.html
+demo: $(READY) ## synthetic texts and a tiny model, a minute: results/report.html
+	$(SNAKEMAKE) --profile profiles/demo --report results/report.html --report-after-run
 	$(START)
 
 demo-evidence: $(READY) ## the demo's diagnostics, frontier and advice: results/evidence.html

@@ -47,7 +47,7 @@ Mask = NDArray[np.bool_]
 Rng = np.random.Generator
 Results = dict[str, bool | None]  # By interval whether it holds; None where it is not given.
 FRESH, RESAMPLES, TOPICS, BUDGETS = 4000, 100, 8, 41
-DEEP = 0.137  # Nats a token, the deep gap of the demo.
+DEEP = 0.137  # Nats a token: a small gap.
 
 
 def inside(low: float | None, true: float, high: float | None) -> bool | None:

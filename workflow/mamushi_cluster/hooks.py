@@ -36,6 +36,7 @@ CONFIG_TO = "MAMUSHI_CONFIG_TO"
 OF_JOBS = (
     *("mamushi.cli", "mamushi.selection.scores"),
     *("mamushi.lm.loading", "mamushi.lm.perplexity", "mamushi.lm.training"),
+    "mamushi_cluster.preloaded",
 )
 """What nearly all jobs import of this package, beside the modules of stages."""
 started: Callable[[], None]

@@ -10,7 +10,8 @@ This file runs as a script and knows nothing of the package, which each job impo
 
 import contextlib
 import gc
-import json
+import io
+import marshal
 import os
 import runpy
 import select
@@ -19,11 +20,9 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TextIO
 
 SOCKET = "MAMUSHI_WARM"
 """Names the server's socket, or is ``off``, or ``server`` in a job of one."""
@@ -40,6 +39,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 
 def start_server(libraries: Sequence[str] = LIBRARIES) -> "subprocess.Popen[bytes]":
     """Start a server for the jobs of this process, in a folder that no other user can enter."""
+    import tempfile  # not at every command that is handed over
+
     os.environ[SOCKET] = path = os.path.join(tempfile.mkdtemp(prefix="mamushi-"), "socket")
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     line, environment = [sys.executable, "-P", __file__, path, *libraries], os.environ | single
@@ -57,8 +58,7 @@ def run_in_server(words: Sequence[str], path: str) -> int | None:
     try:
         line.connect(path)
         socket.send_fds(line, [b"+"], [0, 1, 2])
-        request = {"words": [*words], "folder": os.getcwd(), "environment": dict(os.environ)}
-        line.sendall(json.dumps(request).encode("utf-8", "surrogateescape") + b"\n")
+        line.sendall(marshal.dumps(([*words], os.getcwd(), dict(os.environ))))
         (job,) = struct.unpack("i", line.recv(4))
     except (OSError, struct.error):
         return None
@@ -101,12 +101,11 @@ def _become_job(line: socket.socket, run: Callable[[list[str]], object]) -> None
         os.close(file)
     # Those of the server stand for what its files were: a pipe cannot be told where it is.
     sys.stdout, sys.stderr = _open_stream(1), _open_stream(2)
-    request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
-    environment, allocation = request["environment"], "SLURM_JOB_ID"
-    if environment.get(allocation) != os.environ.get(allocation):
+    words, folder, environment = marshal.load(line.makefile("rb"))
+    if environment.get("SLURM_JOB_ID") != os.environ.get("SLURM_JOB_ID"):
         # A job of SLURM computes with what it was given.
         os._exit(1)
-    os.chdir(request["folder"])
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update({**environment, SOCKET: IN_SERVER})
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -115,7 +114,7 @@ def _become_job(line: socket.socket, run: Callable[[list[str]], object]) -> None
     threading.Thread(target=lambda: line.recv(1) or os._exit(1), daemon=True).start()
     status = 1
     try:
-        run(request["words"])
+        run(words)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
     except BaseException:
@@ -126,7 +125,7 @@ def _become_job(line: socket.socket, run: Callable[[list[str]], object]) -> None
     os._exit(status & 255)
 
 
-def _open_stream(number: int) -> TextIO:
+def _open_stream(number: int) -> io.TextIOWrapper:
     buffering = 1 if number == 2 else -1
     return open(number, "w", buffering, "utf-8", "backslashreplace", closefd=False)
 

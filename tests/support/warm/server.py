@@ -12,6 +12,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
 FILE = Path(__file__).parents[3] / "workflow" / "mamushi_cluster" / "warm.py"
 LIBRARIES = (
     *("jsonschema", "matplotlib.figure", "pyarrow.csv", "snakemake.cli"),
@@ -26,6 +28,7 @@ def main(path: str) -> None:
     assert spec is not None and spec.loader is not None
     warm = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(warm)
+    get_checkpoint_conversion_mapping("llama")
     warm.serve(path, [*warm.LIBRARIES, *LIBRARIES], run)
 
 

@@ -9,6 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ def text_sha(text: str) -> str:
     return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()[:16]
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return versions of Mamushi, Python and every package that can change a number."""
     packages = {package: version(package) for package in PACKAGES}
@@ -82,7 +84,7 @@ def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, A
     """Return the one identity of a result, ``{"settings", "inputs": {name: sha256}, "versions"}``,
     for its card or metadata. No times, so that the same inputs give the same bytes."""
     digests = {name: of(path) for name, path in sorted(inputs.items())}
-    return {"settings": dict(settings), "inputs": digests, "versions": versions()}
+    return {"settings": dict(settings), "inputs": digests, "versions": {**versions()}}
 
 
 def fingerprint(origin: Mapping[str, Any]) -> str:
