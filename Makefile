@@ -134,13 +134,13 @@ release: $(READY) ## tag what is committed and build its wheel in dist; CONTRIBU
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # Three at a time on two cores, because some wait.
 SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
-CORE_UNITS := $(addprefix tests/unit/,config data evaluation evidence io lm selection unlearning)
+ROOM := config data evaluation evidence io lm selection unlearning
 
-test: $(TESTED) ## lint, types, all unit tests, what runs again, the demo: some ten minutes
+test: $(TESTED) ## lint, types, all unit tests, what runs again, the demo: some five minutes
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm"
 
-test-fast: $(TESTED) ## units of the core alone, in three minutes
-	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm and not real_data" $(CORE_UNITS)
+test-fast: $(TESTED) ## units of the core alone, in three minutes; ROOM=lm: of one room, in one
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm and not real_data" $(addprefix tests/unit/,$(ROOM))
 
 coverage: $(TESTED) ## which lines the unit tests run: results/coverage
 	mkdir -p results/coverage
@@ -158,7 +158,7 @@ test-slurm: $(TESTED) ## the tests that need a SLURM; brings one up where slurm-
 	  echo "slurm-up failed: no SLURM to test on" >&2
 	$(PYTEST) tests/slurm
 
-test-all: ## all of these, within an hour; the last line counts them
+test-all: ## all of these, within half an hour; the last line counts them
 	.ci/run
 
 lint: $(TESTED) ## formatting, lint and types of Python and Snakemake

@@ -43,7 +43,7 @@ def plain(smollm2: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("precision", TOLERANCES)
-@pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
+@pytest.mark.parametrize("batch_tokens", [1, 4096])
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
 def test_log_likelihoods_are_those_of_a_plain_loop(
     smollm2: Path,

@@ -69,7 +69,7 @@ def test_a_rank_killed_at_random_moments_ends_in_the_same_bytes(lab: Path) -> No
     draw = random.Random(0)
     command = [sys.executable, "-m", "mamushi", *WORDS, "--force"]
     env = environment(PYTHONPATH=str(ROOT / "workflow"))
-    for turn in range(12):
+    for turn in range(8):
         folder = lab / f"killed{turn}"
         folder.mkdir()
         (folder / "comments.csv").symlink_to(lab / "comments.csv")
