@@ -35,8 +35,9 @@ $(READY): requirements.lock pyproject.toml
 	@# What is imported is compiled, of the largest packages while the others are fetched.
 	$(BIN)/python -c 'import accelerate, transformers.models.llama.modeling_llama' & \
 	  sed '/^# For development/,$$d' requirements.lock | $(PIP) --requirement /dev/stdin && \
-	  $(PIP) --no-deps --no-build-isolation --editable . && wait
-	$(BIN)/python -c 'import mamushi_cluster.hooks, seaborn, sklearn.linear_model, snakemake.cli'
+	  { $(BIN)/python -c 'import snakemake.cli' & \
+	    $(PIP) --no-deps --no-build-isolation --editable . && \
+	    $(BIN)/python -c 'import seaborn, sklearn.linear_model' && wait; }
 	touch $@
 
 $(TESTED): $(READY)
