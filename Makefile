@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/Snakefile workflow/rules $(wildcard workflow/ma
 # Makes a SLURM with made-up GPUs on a machine that has none; comes with the shared data.
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
-# Bytecode is kept, of what is imported: pip would compile six times as much, for a minute.
+# Bytecode is kept, of what is imported: pip would compile four times as much, for a minute.
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 
