@@ -13,6 +13,9 @@ SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 # Bytecode is kept, of what is imported: pip would compile four times as much, for a minute.
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile
+# The lock has all that its packages need, so two can fetch side by side and resolve nothing. The
+# largest, of torch and transformers, come first.
+PINNED := sed -n '/==/p' | sort -r | xargs -P 2 -n 19 $(PIP) --no-deps
 
 .DEFAULT_GOAL := help
 .PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab one-cell bench test test-fast coverage test-slow test-slurm test-all lint format clean
@@ -31,17 +34,16 @@ $(READY): requirements.lock pyproject.toml
 	    "sudo apt install python3-venv" >&2; exit 1; }
 	@echo "Setting up $(VENV) from requirements.lock; this takes a minute or more, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --constraint requirements.lock accelerate transformers
-	@# What is imported is compiled, of the largest packages while the others are fetched.
+	$(PIP) pip==26.3
+	sed '/^# For development/,$$d' requirements.lock | $(PINNED)
+	@# With what torch's build for this machine asks for. What is imported is compiled meanwhile.
 	$(BIN)/python -c 'import accelerate, transformers.models.llama.modeling_llama' & \
-	  sed '/^# For development/,$$d' requirements.lock | $(PIP) --requirement /dev/stdin && \
-	  { $(BIN)/python -c 'import snakemake.cli' & \
-	    $(PIP) --no-deps --no-build-isolation --editable . && \
-	    $(BIN)/python -c 'import seaborn, sklearn.linear_model' && wait; }
+	  $(PIP) --constraint requirements.lock --no-build-isolation --editable . && \
+	  $(BIN)/python -c 'import snakemake.cli, seaborn, sklearn.linear_model' && wait
 	touch $@
 
 $(TESTED): $(READY)
-	$(PIP) --requirement requirements.lock
+	sed '1,/^# For development/d' requirements.lock | $(PINNED)
 	touch $@
 
 # The start page, with a link to the report that was written last.

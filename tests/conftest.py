@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm
+
 ROOT = Path(__file__).parents[1]
 
 # Set when pytest starts, because the libraries read them once, when they are imported. Commands
@@ -25,13 +27,19 @@ os.environ.update(
 gc.set_threshold(100_000, 50, 50)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the server of all workers: see ``tests.support.warm``."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        os.environ[warm.SHARED] = warm.server()
+
+
 def pytest_collection_finish() -> None:
     """Each training ends with a look for garbage; let it not search what all tests share."""
     gc.collect()
     gc.freeze()
 
 
-LONG = ("end_to_end", "faults", "acceptance", "dag")
+LONG = ("faults", "end_to_end", "acceptance", "dag")
 """Folders of tests that take long, those with the longest files first."""
 
 
@@ -40,8 +48,8 @@ LONG = ("end_to_end", "faults", "acceptance", "dag")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no worker is left with it when the others are done.
 
-    A file's tests share what they set up, and run in one worker; so do all that look at the demo,
-    and all that look at a real model, of which one in memory is enough.
+    A file's tests share what they set up, and run in one worker; so do all that look at the demo or
+    at another finished folder, and all that look at a real model, of which one in memory is enough.
     """
 
     def folder(item: pytest.Item) -> int:
@@ -52,10 +60,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group = item.nodeid.split("::")[0]
         names = getattr(item, "fixturenames", ())
-        if "demo" in names:
-            group = "demo"
-        elif folder(item) == LONG.index("acceptance"):
-            group = "acceptance"
+        if shared := {"demo", "smollm2", "snakemake"} & {*names}:
+            group = shared.pop()
+        elif folder(item) == LONG.index("faults"):
+            group = "faults"
         item.add_marker(pytest.mark.xdist_group(group))
 
 

@@ -34,7 +34,7 @@ from mamushi_curate.tables import readers
 from tests.support.removal_files import command
 from tests.unit.data.test_examples import DATA, NO_LIMIT
 
-TABLES = int(os.environ.get("MAMUSHI_TABLES", "150"))
+TABLES = int(os.environ.get("MAMUSHI_TABLES", "100"))
 CELL = {"dataset": "d", "model": "m", "seed": 0, "selector": "lr_cos"}
 LINES = ("csv", "tsv", "jsonl")
 
@@ -256,7 +256,7 @@ def ranked(data: Path, drawn: Drawn, folder: Path) -> Path:
 @settings(
     max_examples=TABLES,
     deadline=None,
-    derandomize=TABLES == 150,
+    derandomize=TABLES == 100,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[*HealthCheck],
 )

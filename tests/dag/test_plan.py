@@ -21,14 +21,15 @@ FEW = "grid={datasets: [jigsaw], seeds: [0], budgets: [0.1], selectors: [mamushi
 
 
 def test_the_papers_grid_on_a_cluster(tmp_path: Path) -> None:
-    words = ("--profile", "slurm", "--configfile", str(ROOT / "config.yaml"))
+    (tmp_path / "one.yaml").write_text("{extends: paper, grid: {seeds: [0]}}", encoding="utf-8")
+    words = ("--profile", "slurm", "--configfile", "one.yaml")
     planned = json.loads(mamushi(tmp_path, "plan", "--json", *words).stdout)
     # It runs nothing and leaves nothing.
     assert not (tmp_path / "results").exists()
     retrain = planned["rules"]["retrain"]
-    assert retrain["jobs"] == 2160 and retrain["source"] == "FLOP"
-    # Training takes 800 of them.
-    assert planned["gpu_hours"] == pytest.approx(831, rel=0.02)
+    assert 5 * retrain["jobs"] == 2160 and retrain["source"] == "FLOP"
+    # With five seeds; training takes 800 of them.
+    assert 5 * planned["gpu_hours"] == pytest.approx(831, rel=0.02)
     assert all("published sizes" in model for model in planned["models"])
 
 

@@ -53,8 +53,8 @@ def test_where_tensors_are_kept_a_change_of_the_evaluation_trains_nothing(
     contract_grid.make(tmp_path)
     kept = {**changed("grid.datasets", ["made"]), "keep_checkpoints": True, "studies": None}
     done = snakemake.finish(tmp_path, targets=["all"], change=kept)
-    # All but the contaminated one of two seeds.
-    assert done["evaluate"] == done["retrain"] + done["endpoint"] - 2
+    # All but one that was contaminated before.
+    assert done["evaluate"] == done["retrain"] + done["endpoint"] - 1
     change = {**kept, **changed("evaluation.max_length", 64)}
     assert snakemake.look(tmp_path, targets=["all"], change=change)["begin"] == ["evaluate"]
 
@@ -62,7 +62,7 @@ def test_where_tensors_are_kept_a_change_of_the_evaluation_trains_nothing(
 @pytest.mark.parametrize(
     ("earlier", "finer"),
     [
-        *(({}, 1), ({"budgets": [0.2]}, 0), ({"seeds": [0, 1]}, 0)),
+        *(({}, 1), ({"budgets": [0.2]}, 0), ({"seeds": [1]}, 0)),
         *(({"fine": 0.05}, 0), ({"target": 0.25}, 0)),
     ],
     ids=["same", "budgets", "seeds", "fine", "target"],

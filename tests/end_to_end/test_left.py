@@ -25,7 +25,7 @@ def config() -> dict[str, Any]:
     found["grid"] |= one
     found["unlearning"] |= one
     found["models"][MODEL]["pretraining"]["domains"] = ["retain"]
-    found["training"] |= {"batch_size": 16, "learning_rate": 3.0e-3}
+    found["training"] |= {"epochs": 4, "batch_size": 16, "learning_rate": 3.0e-3}
     found["unlearners"][UNLEARNER]["training"] = {"epochs": 1}
     found["left"] = {"selectors": ["random"], "budgets": [0.75], "unlearners": [UNLEARNER]}
     return found

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.registry import PACKAGES
-from tests.support import small_grid
+from tests.support import small_grid, workflow
 from tests.support.workflow import ROOT, output_of
 
 PACKAGE = PACKAGES / "mamushi_extras"
@@ -65,15 +65,11 @@ def test_the_core_makes_the_same_values(core: Path, tmp_path: Path) -> None:
     shallow = {**small_grid.CONFIG["evaluation"], "deep_tokens": 0}
     without = {"execution": {"cache_trunk": False}, "evaluation": shallow}
     config.write_text(json.dumps(small_grid.CONFIG | without), encoding="utf-8")
-    made = []
-    for tree in (core, ROOT):
-        folder = tmp_path / f"made{len(made)}"
-        folder.mkdir()
-        options = ("--configfile", config, "--cores", "2", "--quiet", "all", "--")
-        words = ("-m", "snakemake", "-s", tree / "Snakefile", *options, *small_grid.FEW)
-        run(tree, *words, cwd=folder)
-        made.append(small_grid.contents(folder / "results"))
-    assert len(made[0]) > 20 and made[0] == made[1]
+    options = ("--configfile", config, "--cores", "2", "--quiet", "all")
+    run(core, "-m", "snakemake", *options, "--directory", tmp_path / "core", *small_grid.FEW)
+    workflow.run(*small_grid.FEW, *options, directory=tmp_path / "whole")
+    made = small_grid.contents(tmp_path / "core/results")
+    assert len(made) > 20 and made == small_grid.contents(tmp_path / "whole/results")
 
 
 def test_the_core_ranks_a_table_and_removes_what_it_listed(alone: Path, tmp_path: Path) -> None:

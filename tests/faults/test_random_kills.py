@@ -18,6 +18,7 @@ import yaml
 from safetensors import safe_open
 
 from tests.support import small_grid as grid
+from tests.support.made import Made
 from tests.support.workflow import ROOT, SNAKEMAKE, environment
 
 pytestmark = pytest.mark.slow
@@ -89,25 +90,13 @@ def check_readable(results: Path) -> None:
             time.sleep(0.1)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], float]:
-    """Results of a run that nothing disturbs, and how many seconds it takes."""
-    folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    began = time.monotonic()
-    assert start(folder).wait(4 * PATIENCE) == 0, (folder / "said.log").read_text()[-4000:]
-    return grid.contents(folder / "results"), time.monotonic() - began
-
-
-def test_kills_at_random_moments(tmp_path: Path, undisturbed: tuple[dict[str, str], float]) -> None:
-    expected, seconds = undisturbed
+def test_kills_at_random_moments(tmp_path: Path, made: Made) -> None:
     folder, chance, kills = tmp_path / "run", random.Random(SEED), 0
-    # Long enough to come forward between two kills, on a slow machine too.
-    longest = min(max(seconds / 10, 6.0), 30.0)
     while kills < KILLS:
         main = start(folder)
         while main.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                main.wait(chance.uniform(0.5, longest) if kills < KILLS else PATIENCE)
+                main.wait(chance.uniform(0.5, 8.0) if kills < KILLS else PATIENCE)
                 break
             assert kills < KILLS, f"hangs: {(folder / 'said.log').read_text()[-4000:]}"
             kill(main, folder, chance)
@@ -125,7 +114,7 @@ def test_kills_at_random_moments(tmp_path: Path, undisturbed: tuple[dict[str, st
         until = time.monotonic() + PATIENCE
         while commands(folder) and time.monotonic() < until:
             time.sleep(0.2)
-        assert grid.contents(folder / "results") == expected
+        assert grid.contents(folder / "results") == made.contents
         assert [*folder.rglob("*.part"), *folder.rglob("*.state")] == []
         assert not (folder / "results/cache").exists()
         shutil.rmtree(folder)

@@ -10,7 +10,6 @@ recorded as after a real run, without computing anything.
 """
 
 import gc
-import importlib
 import json
 import os
 import subprocess
@@ -85,15 +84,14 @@ class Snakemake:
 
 
 def _serve() -> None:
-    # Snakemake imports the last four while it runs.
-    for name in ("snakemake.cli", "jsonschema", "packaging.version", "dpath", "requests"):
-        importlib.import_module(name)
-    _load_package()
-    # What is there from the start is left alone by the forks' garbage collection.
-    gc.collect()
-    gc.freeze()
     answers = os.dup(1)
-    os.dup2(2, 1)
+    # A first one imports and parses what all need.
+    with tempfile.TemporaryDirectory() as folder:
+        _answered({"do": "look", "folder": folder, "targets": ["data"]})
+    load_package()
+    # What is there from the start is left alone, and a fork is gone before it has much garbage.
+    gc.freeze()
+    gc.disable()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -103,7 +101,7 @@ def _serve() -> None:
         os.waitpid(child, 0)
 
 
-def _load_package() -> None:
+def load_package() -> None:
     """Import what the Snakefile imports, and take the identities of all stages."""
     from mamushi.registry import PLUGIN_FOLDERS, plugins
     from mamushi.running import identity

@@ -1,6 +1,5 @@
 """Run a script in processes that share a model, or a command that may be killed."""
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.running.launch import SHARDS
-from tests.support.workflow import ROOT, environment, output_of
+from tests.support.workflow import ROOT, environment, output_of, warmed
 
 
 def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
@@ -18,22 +17,20 @@ def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
     ``AssertionError`` with what they said when one of them fails."""
     file = folder / "two.py"
     # As `python -m mamushi` ends: gloo may abort while Python takes itself down.
-    end = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
-    file.write_text(textwrap.dedent(script) + end)
+    end = "os.environ.get('MAMUSHI_WARM') == 'server' or os._exit(0)"
+    file.write_text(f"{textwrap.dedent(script)}\nimport os, sys\nsys.stdout.flush()\n{end}\n")
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     output_of(
         *(sys.executable, *launch, file, *args),
         cwd=ROOT,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'workflow'}",
-            "OMP_NUM_THREADS": "1",
-            "ACCELERATE_USE_CPU": "true",
+        env=warmed(
+            PYTHONPATH=f"{ROOT}:{ROOT / 'workflow'}",
+            ACCELERATE_USE_CPU="true",
+            FSDP_CPU_RAM_EFFICIENT_LOADING="true",
+            FSDP_AUTO_WRAP_POLICY="TRANSFORMER_BASED_WRAP",
+            FSDP_VERSION="2",
             **{SHARDS: "true"},
-            "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
-            "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
-            "FSDP_VERSION": "2",
-        },
+        ),
         timeout=300,
     )
 

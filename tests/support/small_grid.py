@@ -78,7 +78,7 @@ CONFIG: dict[str, Any] = {
         }
     },
     "tokens": {"max_length": 24},
-    "training": {"epochs": 4, "batch_size": 4, "max_length": 24, "precision": "fp32"},
+    "training": {"epochs": 2, "batch_size": 4, "max_length": 24, "precision": "fp32"},
     "embedding": {"max_length": 24, "precision": "fp32"},
     "evaluation": {"max_length": 24},
     # A checkpoint every few steps, so that kills meet all states of one.

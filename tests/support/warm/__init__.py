@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 SITE = Path(__file__).with_name("site")
+SHARED = "MAMUSHI_TESTS_SERVER"  # the socket of one that several test processes share
 
 
 def environment(path: str | None) -> dict[str, str]:
@@ -21,14 +22,14 @@ def environment(path: str | None) -> dict[str, str]:
     if os.environ.get("MAMUSHI_TESTS_COLD"):
         return {}
     return {
-        "MAMUSHI_TESTS_WARM": _server(),
+        "MAMUSHI_TESTS_WARM": os.environ.get(SHARED) or server(),
         "MAMUSHI_WARM": "off",
         "PYTHONPATH": os.pathsep.join([str(SITE), *([path] if path else [])]),
     }
 
 
 @cache
-def _server() -> str:
+def server() -> str:
     """The socket of this process's server, which ends with this process."""
     address = str(Path(tempfile.mkdtemp(prefix="mamushi-warm-")) / "socket")
     process = subprocess.Popen(

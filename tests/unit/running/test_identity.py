@@ -23,7 +23,7 @@ Edit = Callable[[str, Callable[[str], str]], None]
 
 def forget() -> None:
     """Let the next digest read its files anew."""
-    for cached in ("stage_digest", "_parse", "_module_text", "_imported_by"):
+    for cached in ("stage_digest", "_parse", "_module_text", "_imports"):
         getattr(identity, cached).cache_clear()
 
 

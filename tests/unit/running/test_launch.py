@@ -24,7 +24,7 @@ from tests.support.stage_files import (
     write_base,
     write_start,
 )
-from tests.support.workflow import ROOT, environment, output_of
+from tests.support.workflow import ROOT, environment, output_of, warmed
 
 RUNS = "import sys; from mamushi.running import launch; sys.exit(launch.run(2, [], 'one'))"
 ONE = """
@@ -61,7 +61,7 @@ def test_processes_end_with_one_that_fails_and_with_the_command(
 
 def run(made: Path, *words: str, **variables: str) -> None:
     """The command with these words."""
-    env = environment(PYTHONPATH=str(ROOT / "workflow"), **variables)
+    env = warmed(PYTHONPATH=str(ROOT / "workflow"), **variables)
     output_of(sys.executable, "-m", "mamushi", *words, cwd=made, env=env)
 
 

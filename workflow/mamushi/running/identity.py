@@ -8,6 +8,7 @@ change there that moves a number raises the stage's ``VERSION``, see docs/guide/
 
 import ast
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ PACKAGES = Path(__file__).parents[2]
 ROOMS = ("data", "lm", "selection", "unlearning", "evaluation", "evidence", "figures")
 COMPUTING = ("mamushi_", *(f"mamushi.{room}" for room in ROOMS))
 """Rooms of the core whose files count. Of the packages beside it, all do."""
+IMPORT = re.compile(r"^ *from (mamushi[\w.]*) import (.+)$", re.MULTILINE)  # of `ast.unparse`
 
 
 @cache
@@ -23,7 +25,8 @@ def stage_digest(module: str, function: str, *plug_ins: str) -> str:
     """Return 16 hexadecimal digits for a stage, a function of ``package.module``, and for modules
     that it loads by name. Raises ``FileNotFoundError`` for a module that is not there."""
     nodes = [node for node in _parse(module).body if not _is_other_stage(node, function)]
-    return _digest([*map(ast.unparse, nodes), module_digest(*_imports(nodes), *plug_ins)])
+    text = "\n".join(map(ast.unparse, nodes))
+    return _digest([text, module_digest(*_imports(text), *plug_ins)])
 
 
 def module_digest(*names: str) -> str:
@@ -37,7 +40,7 @@ def reachable_modules(*names: str) -> list[str]:
     while waiting:
         if (name := waiting.pop()) not in reached:
             reached.add(name)
-            waiting += _imported_by(name)
+            waiting += _imports(_module_text(name))
     return sorted(reached)
 
 
@@ -52,17 +55,12 @@ def _is_other_stage(node: ast.stmt, function: str) -> bool:
     return node.name != function and "job" in [argument.arg for argument in node.args.kwonlyargs]
 
 
-def _imports(nodes: Iterable[ast.stmt]) -> Iterator[str]:
-    """Yield the modules of computing rooms that statements import, within functions too."""
-    for node in (inner for outer in nodes for inner in ast.walk(outer)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(COMPUTING):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if _module_file(name) else str(node.module) for name in names)
-
-
 @cache
-def _imported_by(module: str) -> list[str]:
-    return [*_imports(_parse(module).body)]
+def _imports(text: str) -> list[str]:
+    """Return the modules of computing rooms that code imports, within functions too."""
+    lines = [line for line in IMPORT.findall(text) if line[0].startswith(COMPUTING)]
+    pairs = [(room, name.split(" ")[0]) for room, names in lines for name in names.split(", ")]
+    return [f"{room}.{name}" if _module_file(f"{room}.{name}") else room for room, name in pairs]
 
 
 def _module_file(module: str) -> Path | None:
@@ -76,8 +74,7 @@ def _parse(module: str) -> ast.Module:
     """Return the syntax tree of a module without docstrings, messages and imports for types."""
     if (file := _module_file(module)) is None:
         raise FileNotFoundError(f"no module {module} in {PACKAGES}")
-    tree: ast.Module = _WithoutWords().visit(ast.parse(file.read_bytes()))
-    return tree
+    return ast.Module([*_without_words(ast.parse(file.read_bytes()).body)], [])
 
 
 @cache
@@ -85,15 +82,17 @@ def _module_text(module: str) -> str:
     return ast.unparse(_parse(module))
 
 
-class _WithoutWords(ast.NodeTransformer):
-    """Takes out what only a reader sees, and what is imported for types alone."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        return ast.Pass() if isinstance(node.value, ast.Constant) else node
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        return ast.Raise()
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        is_for_types = ast.unparse(node.test).endswith("TYPE_CHECKING")
-        return node.orelse if is_for_types else self.generic_visit(node)
+def _without_words(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Take out of statements what only a reader sees, and what is imported for types alone."""
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield ast.Pass()
+        elif isinstance(node, ast.Raise):
+            yield ast.Raise()
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            yield from node.orelse
+        else:
+            for inner in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                for field in {"body", "orelse", "finalbody"} & {*inner._fields}:
+                    setattr(inner, field, [*_without_words(getattr(inner, field))])
+            yield node

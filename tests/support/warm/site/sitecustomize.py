@@ -9,13 +9,14 @@ import os
 import sys
 
 _SOCKET = os.environ.get("MAMUSHI_TESTS_WARM")
-_WORDS = sys.orig_argv[1:]
-_PACKAGE = _WORDS[:2] == ["-m", "mamushi"] or (
-    _WORDS[:1] == ["-c"] and "from mamushi.cli import main" in _WORDS[1]
+_WORDS = sys.orig_argv[1 + (sys.orig_argv[1:2] in (["-P"], ["-u"])) :]
+_IS_OURS = bool(_WORDS) and (
+    (_WORDS[0] == "-m" and _WORDS[1] in ("mamushi", "snakemake", "torch.distributed.run"))
+    or (_WORDS[0] == "-c" and "from mamushi.cli import main" in _WORDS[1])
+    or os.path.basename(_WORDS[0]) in ("snakemake", "two.py")
 )
-_PROGRAM = bool(_WORDS) and os.path.basename(_WORDS[0]) == "snakemake"
 
-if _SOCKET and (_PACKAGE or _PROGRAM):
+if _SOCKET and _IS_OURS:
     from mamushi_cluster.warm import run_in_server
 
     status = run_in_server(_WORDS, _SOCKET)
