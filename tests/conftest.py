@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import warm
 
@@ -22,6 +23,10 @@ os.environ.update(
     # Programs that tests start in other folders import `tests.support`.
     PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
 )
+
+# How long an example takes to draw or to test says how busy the machine is.
+settings.register_profile("tests", deadline=None, suppress_health_check=[*HealthCheck])
+settings.load_profile("tests")
 
 # As in `python -m mamushi`: the libraries make hundreds of thousands of objects that stay.
 gc.set_threshold(100_000, 50, 50)

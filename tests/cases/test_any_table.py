@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from mamushi.cli import main
@@ -255,10 +255,8 @@ def ranked(data: Path, drawn: Drawn, folder: Path) -> Path:
 
 @settings(
     max_examples=TABLES,
-    deadline=None,
     derandomize=TABLES == 100,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=[*HealthCheck],
 )
 @given(drawn=tables(), choice=st.randoms(use_true_random=False))
 def test_what_leaves_a_table_is_what_is_listed(drawn: Drawn, choice: Any) -> None:

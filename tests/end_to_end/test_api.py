@@ -43,7 +43,7 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
     words = ["rank", "comments.csv", "--text", "body", "--id", "id", "--force"]
     words += ["--forget", "source == 'theirs'", "--embeddings", "vectors.parquet", "--selectors"]
     few = f"--config 'selectors={json.dumps({'mamushi': SETTINGS})}'"
-    for selector, settings in (("stack", {}), ("mamushi_lr", {}), ("mamushi", SETTINGS)):
+    for selector, settings in (("stack", {}), ("mamushi", SETTINGS)):
         mamushi(tmp_path, *words, selector, *(["--snakemake-args", few] if settings else []))
         env = environment(OMP_NUM_THREADS=None, PYTHONPATH=str(ROOT / "workflow"))
         script = [sys.executable, "-c", SCRIPT, selector, json.dumps(settings)]

@@ -18,7 +18,7 @@ from tests.support.workflow import command, environment
 def grid() -> dict[str, Any]:
     """Configuration of the run that all tests of this file look at."""
     part = science()
-    part["grid"] |= {"budgets": [0.2, 0.5], "selectors": ["random"]}
+    part["grid"] |= {"budgets": [0.5], "selectors": ["random"]}
     part["execution"] = {"batch_tokens": 512}
     return part
 

@@ -77,7 +77,7 @@ class Scene:
             trains = (job for job in every if job.state == "RUNNING")
             return next((job for job in trains if len(saved(self.state(job))) >= steps), None)
 
-        job: cluster.Job = until(found, seconds, every=0.1)
+        job: cluster.Job = until(found, seconds, every=0.3)
         return job
 
     def state(self, job: cluster.Job) -> Path:

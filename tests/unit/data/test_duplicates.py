@@ -88,7 +88,7 @@ def test_near_duplicates_are_those_of_all_pairs(
     assert check_against_all_pairs(texts, threshold, 3) > 200
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=14), min_size=1, max_size=30),
     st.sampled_from([0.3, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]),

@@ -1,13 +1,12 @@
 """Batches: what a step holds, and that any step can be asked for on its own."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mamushi.lm.batches import batches, examples_of_step
 
 
-@settings(deadline=None)
 @given(examples=st.integers(1, 50), batch=st.integers(1, 70), seed=st.integers(0, 5))
 def test_steps_cut_one_stream_of_whole_passes(examples: int, batch: int, seed: int) -> None:
     count = 3 * examples // batch + 1

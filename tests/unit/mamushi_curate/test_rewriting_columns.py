@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mamushi.errors import UserError
@@ -137,9 +137,7 @@ def printed(table: pa.Table) -> list[list[str]]:
     return [[repr(value) for value in column.to_pylist()] for column in table.columns]
 
 
-@settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+@settings(max_examples=EXAMPLES, database=None)
 @given(tables(), st.sampled_from([".parquet", ".arrow"]), st.data())
 def test_any_table_without_any_rows(
     made: tuple[pa.Table, list[str]], suffix: str, data: st.DataObject
