@@ -33,7 +33,7 @@ def line(name: str) -> str:
 
 def names(section: str) -> set[str]:
     """The names of a rule's files, those of an arm among them."""
-    of_arms = re.search(r"\*\*arm_files\(([^)]*)\)", section)
+    of_arms = re.search(r"\barm_files\(([^)]*)\)", section)
     arm_names = re.findall(r'(?<!=)"(\w+)"', of_arms[1]) if of_arms else ()
     return {*re.findall(r"^        (\w+)=", section, re.M), *arm_names}
 

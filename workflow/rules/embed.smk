@@ -2,8 +2,7 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 rule embed:
     input:
-        **arm_files("model_card", "tokens", "trained", arm="contaminated"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", "trained", arm="contaminated"),
     output:
         out=paths.EMBEDDINGS,
     log:

@@ -3,8 +3,7 @@
 # section with and without its forget texts.
 rule endpoint:
     input:
-        **arm_files("model_card", "tokens", arm="{role}"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", arm="{role}"),
     output:
         **trained_files("{role}", is_kept=True),
     log:

@@ -1,8 +1,7 @@
 # Perplexity of the models that are kept, on the static held-out sets of both domains.
 rule evaluate:
     input:
-        **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", "trained", "unlearned"),
     output:
         out=paths.PERPLEXITY,
         nll=paths.NLL,

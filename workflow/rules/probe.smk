@@ -3,7 +3,7 @@
 
 rule generate:
     input:
-        **arm_files("model_card", "trained", "unlearned"),
+        arm_files("model_card", "trained", "unlearned"),
     output:
         out=paths.GENERATIONS,
     log:
@@ -23,7 +23,7 @@ rule generate:
 
 rule judge:
     input:
-        **arm_files("model_card", "trained", arm="gold"),
+        arm_files("model_card", "trained", arm="gold"),
         generations=lambda wildcards: judged_files(
             config, {**wildcards, "seed": int(wildcards.seed)}
         ),

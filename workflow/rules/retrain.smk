@@ -2,8 +2,9 @@
 # list, see config/arms.py. Log, card, perplexity and NLL stay; tensors do with `keep_checkpoints`.
 rule retrain:
     input:
-        **arm_files("model_card", "tokens", "removal", "spans", arm=arms.RETRAINED),
-        examples=texts_of_seed,
+        arm_files(
+            "examples", "model_card", "tokens", "removal", "spans", arm=arms.RETRAINED
+        ),
     output:
         **trained_files(arms.RETRAINED),
     log:

@@ -1,12 +1,11 @@
 # Unlearning of the texts that a removal list names, or of tokens, from a model that has seen them.
 
-OF_UNLEARNING = ("model_card", "tokens", "trained", "removal", "spans")
+OF_UNLEARNING = ("examples", "model_card", "tokens", "trained", "removal", "spans")
 
 
 rule unlearn:
     input:
-        **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED),
-        examples=texts_of_seed,
+        arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED),
     output:
         **trained_files(arms.UNLEARNED),
     log:
@@ -31,8 +30,7 @@ rule unlearn:
 # All of the forget set: the end that the curves of every selector share.
 use rule unlearn as unlearn_whole with:
     input:
-        **arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED_WHOLE),
-        examples=texts_of_seed,
+        arm_files(*OF_UNLEARNING, arm=arms.UNLEARNED_WHOLE),
     output:
         **trained_files(arms.UNLEARNED_WHOLE),
     log:

@@ -5,8 +5,7 @@
 # Where no other texts have contaminated a model, it is trained on folds of the ranked ones.
 rule cross_entropy:
     input:
-        **arm_files("model_card", "tokens", arm="gold"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", arm="gold"),
         trained=lambda wildcards: (
             files_of_arm(wildcards.model, "contaminated").get("trained", [])
             if "contamination" in DATASETS[wildcards.dataset]["sections"]

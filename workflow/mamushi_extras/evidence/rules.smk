@@ -6,8 +6,7 @@ from mamushi_extras.evidence.stages import foreseen
 # For texts that a language model reads.
 rule predict:
     input:
-        **arm_files("tokens", arm="gold"),
-        examples=texts_of_seed,
+        arm_files("examples", "tokens", arm="gold"),
         scores=[grid.ranking_pattern(config, name) for name in foreseen(config)],
     output:
         out=paths.PREDICTED,

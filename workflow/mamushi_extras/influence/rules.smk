@@ -4,8 +4,7 @@
 
 rule influence:
     input:
-        **arm_files("model_card", "tokens", arm="contaminated"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", arm="contaminated"),
     output:
         out=paths.INFLUENCE,
     log:

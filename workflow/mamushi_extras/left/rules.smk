@@ -4,8 +4,7 @@
 
 rule membership:
     input:
-        **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", "trained", "unlearned"),
     output:
         out=paths.MEMBERSHIP,
     log:
@@ -26,7 +25,7 @@ rule membership:
 
 rule task_scores:
     input:
-        **arm_files("model_card", "trained", "unlearned"),
+        arm_files("model_card", "trained", "unlearned"),
     output:
         out=paths.TASK_ANSWERS,
     log:
@@ -47,8 +46,7 @@ rule task_scores:
 
 rule relearn:
     input:
-        **arm_files("model_card", "tokens", "trained", "unlearned"),
-        examples=texts_of_seed,
+        arm_files("examples", "model_card", "tokens", "trained", "unlearned"),
     output:
         out=paths.RELEARNING,
         texts=paths.RELEARNED,

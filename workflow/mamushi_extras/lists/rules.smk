@@ -4,8 +4,7 @@ from mamushi_extras.lists.files import unlearned_lists
 # A removal list of the user's, whose model is the product.
 use rule unlearn as unlearn_list with:
     input:
-        **arm_files(*OF_UNLEARNING, arm=arms.LISTED),
-        examples=texts_of_seed,
+        arm_files(*OF_UNLEARNING, arm=arms.LISTED),
     output:
         **trained_files(arms.LISTED, is_kept=True),
     log:

@@ -2,8 +2,7 @@
 # every budget masks the highest of them.
 rule token_scores:
     input:
-        **arm_files("tokens", arm="gold"),
-        examples=texts_of_seed,
+        arm_files("examples", "tokens", arm="gold"),
         measured=lambda wildcards: (
             selectors.measured_table(config, wildcards.selector) or []
         ),
@@ -70,8 +69,7 @@ rule spans:
 # As the manifests of lists.
 rule token_manifests:
     input:
-        **arm_files("tokens", arm="gold"),
-        examples=texts_of_seed,
+        arm_files("examples", "tokens", arm="gold"),
         duplicates=paths.DUPLICATES,
         scores=paths.TOKEN_SCORES,
     output:
