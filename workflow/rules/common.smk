@@ -23,8 +23,8 @@ from mamushi.stages.publish import all_tables
 from mamushi_cluster import hooks, record
 from mamushi_cluster.resources import JobResources
 
-# A grid of thousands of jobs makes millions of objects that live to the end; collecting among them
-# at every 700th new one costs 15% of a dry run, and among all of them at its end 10%.
+# A grid of thousands of jobs makes millions of objects that live to the end. To look for garbage among
+# them costs a dry run 15% at every 700th new one, and 10% once more as the interpreter ends.
 gc.set_threshold(200_000, 50, 100)
 atexit.register(gc.freeze)
 
@@ -126,12 +126,12 @@ files_of_arm = cache(partial(arms.arm_files, config))
 
 
 def arm_files(*kinds, arm="{arm}"):
-    """Inputs by their names: the files of these kinds that an arm is made and opened from, that of the
-    wildcards or `arm`, in which they may stand. One function: a job calls each."""
+    """Inputs by their names: the files of these kinds that `arm`, in which wildcards may stand, is made
+    and opened from; `examples` are its texts. One function, as a job calls each."""
 
     def find(wildcards):
-        files = files_of_arm(wildcards.model, arm.format(**wildcards))
-        files = files | {"examples": texts_of_seed(wildcards)}
+        files = dict(files_of_arm(wildcards.model, arm.format(**wildcards)))
+        files["examples"] = texts_of_seed(wildcards)
         return {kind: files.get(kind, []) for kind in kinds}
 
     return unpack(find)
